@@ -1,0 +1,70 @@
+"""The only place that asks the time.
+
+Everything else receives a :class:`Clock` or a number. Two clocks are read: the wall clock, which the
+driver also stamps its rows with and which people set back; and the boot-time clock, which never
+steps and goes on through suspend, so that a difference between the two shows a step.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the agent and the verbs need to know about time."""
+
+    def now_us(self) -> int:
+        """Wall clock: microseconds since the Unix epoch, UTC."""
+        ...
+
+    def boot_us(self) -> int:
+        """Boot-time clock: microseconds since the machine started, suspend included."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; returns early only when interrupted by a signal."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def now_us(self) -> int:
+        return time.time_ns() // 1000
+
+    def boot_us(self) -> int:
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+class FixedClock:
+    """A clock that stands where it was put: ``--now`` and tests.
+
+    Args:
+        now_us: wall clock in microseconds UTC; ``advance`` and ``step`` move it.
+    """
+
+    def __init__(self, now_us: int, boot_us: int = 1_000_000_000) -> None:
+        self._now_us = now_us
+        self._boot_us = boot_us
+
+    def now_us(self) -> int:
+        return self._now_us
+
+    def boot_us(self) -> int:
+        return self._boot_us
+
+    def sleep(self, seconds: float) -> None:
+        self.advance(int(seconds * 1_000_000))
+
+    def advance(self, us: int) -> None:
+        """Let time pass: both clocks move together."""
+        self._now_us += us
+        self._boot_us += us
+
+    def step(self, us: int) -> None:
+        """Set the wall clock by this much; the boot-time clock does not move."""
+        self._now_us += us

@@ -1,0 +1,1 @@
+"""2 REMEMBER: append and scan; rows never change."""

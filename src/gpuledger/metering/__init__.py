@@ -1,0 +1,1 @@
+"""3 MEASURE: evidence to contexts to hours to records. Pure."""

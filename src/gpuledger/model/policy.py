@@ -1,0 +1,64 @@
+"""The policy: who answers for what. Values only; reading YAML is a source's work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MATCH_FIELDS: tuple[str, ...] = (
+    "unit", "exe", "command", "user", "container", "image", "pod", "namespace", "cgroup", "slurm_account",
+)  # fmt: skip
+"""What a service rule may match on: fields of an identity's text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceRule:
+    """Names a service. First match wins; every pattern must be found in its field.
+
+    Args:
+        service: the name it gives.
+        team: the team that answers for it; empty: the user's team.
+        project: may be empty.
+        match: field of the identity text to compiled pattern, searched, not anchored.
+    """
+
+    service: str
+    team: str = ""
+    project: str = ""
+    match: Mapping[str, re.Pattern[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserOwner:
+    """A user's team and roles."""
+
+    team: str = ""
+    project: str = ""
+    roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOwner:
+    """A machine's owner, region and pool."""
+
+    owner: str = ""
+    region: str = ""
+    pool: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """One policy document, understood.
+
+    Args:
+        effective_from_us: from when owners hold, microseconds UTC. Service rules hold for all time.
+        services: rules in order.
+        users, namespaces, hosts: owners by name; a namespace maps to its team.
+    """
+
+    effective_from_us: int
+    services: tuple[ServiceRule, ...] = ()
+    users: Mapping[str, UserOwner] = field(default_factory=dict)
+    namespaces: Mapping[str, str] = field(default_factory=dict)
+    hosts: Mapping[str, HostOwner] = field(default_factory=dict)

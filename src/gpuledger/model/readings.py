@@ -1,0 +1,107 @@
+"""What one look at a driver finds, from whichever source: the seam between sources and the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpuledger.model.missing import Missing
+from gpuledger.model.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRow:
+    """One finished process in the driver's accounting list. Units as in ``DriverRecord``."""
+
+    pid: int
+    started_at_us: int | Missing
+    context_ms: int
+    peak_memory_mib: int | Missing
+    gpu_percent: int | Missing
+    memory_percent: int | Missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LivingContext:
+    """One process alive on one device, merged over the compute, graphics and MPS lists.
+
+    Args:
+        pid: process id.
+        device: UUID of the device or MIG instance it is on.
+        kinds: letters of the lists it is in: C, G, M; A when only the accounting list shows it running.
+        memory_mib: memory held now, MiB; never added over lists. Missing under WDDM or without permission.
+        started_at_us: the driver's start of the context; Missing when not accounted or from CSV.
+        accounted: True when the accounting list shows it running, False when that list was read and
+            does not, Missing when accounting is off or unsupported.
+        busy_percent: SM utilisation since the last look, 0 to 100; 0 when the driver samples none.
+        process_name: the driver's own process name; empty when not given.
+    """
+
+    pid: int
+    device: str
+    kinds: str
+    memory_mib: int | Missing
+    started_at_us: int | Missing
+    accounted: bool | Missing
+    busy_percent: int | Missing
+    process_name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceReading:
+    """One MIG instance. ``profile`` is e.g. ``1g.5gb``; may be empty when not told."""
+
+    uuid: str
+    gpu_instance: int
+    compute_instance: int
+    profile: str
+    memory_mib: int | Missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceReading:
+    """One physical GPU at one look.
+
+    Args:
+        uuid: GPU UUID.
+        product: product name as the driver spells it.
+        memory_mib: total memory, MiB.
+        pci_bus_id: PCI address; may be empty.
+        accounting: ``enabled``, ``disabled``, ``unsupported`` (MIG, or a device without it) or
+            ``unknown`` (the source does not tell).
+        mig: whether MIG mode is on.
+        slices: MIG instances.
+        finished: finished rows, in the driver's order.
+        living: living contexts.
+        listed: number of pids the accounting list held, finished and running.
+    """
+
+    uuid: str
+    product: str
+    memory_mib: int | Missing
+    pci_bus_id: str = ""
+    accounting: str = "unknown"
+    mig: bool = False
+    slices: tuple[SliceReading, ...] = ()
+    finished: tuple[FinishedRow, ...] = ()
+    living: tuple[LivingContext, ...] = ()
+    listed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One look at all devices of a driver.
+
+    Args:
+        at_us: wall clock of the look, microseconds UTC; Missing when a dump does not say.
+        method: ``nvml``, ``nvidia-smi``, ``import`` or ``simulated``.
+        driver_version: may be empty.
+        devices: by UUID.
+        problems: what was imperfect.
+    """
+
+    at_us: int | Missing
+    method: str
+    driver_version: str = ""
+    devices: Mapping[str, DeviceReading] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()

@@ -1,0 +1,96 @@
+"""Why time is UNKNOWN and why an amount is unattributed: the closed vocabulary of blind spots."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class UnknownReason(StrEnum):
+    """Why a span of time on a device says nothing about its use. Also the status of a watch."""
+
+    ACCOUNTING_DISABLED = "accounting-disabled"
+    ACCOUNTING_UNSUPPORTED = "accounting-unsupported"
+    EMPTY_LEDGER = "empty-ledger"
+    RING_OVERFLOW = "ring-overflow"
+    ACCOUNTING_RESET = "accounting-reset"
+    DRIVER_UNREACHABLE = "driver-unreachable"
+    DEVICE_LOST = "device-lost"
+    EVENTS_LOST = "events-lost"
+    CLOCK_STEP = "clock-step"
+    BEFORE_WATCH = "before-watch"
+    WATCH_GAP = "watch-gap"
+
+
+class Cause(StrEnum):
+    """Why a context that did run could not be given a name."""
+
+    BEFORE_WATCH = "before-watch"
+    WATCH_GAP = "watch-gap"
+    BETWEEN_SAMPLES = "between-samples"
+    EVENTS_LOST = "events-lost"
+    PID_AMBIGUOUS = "pid-ambiguous"
+    IDENTITY_UNREADABLE = "identity-unreadable"
+    NO_START_TIME = "no-start-time"
+
+
+UNKNOWN_MEANING: dict[UnknownReason, tuple[str, str]] = {
+    UnknownReason.ACCOUNTING_DISABLED: (
+        "the driver's accounting was off, so what ran and exited left no row",
+        "sudo gpuledger agent --enable-accounting   (or: sudo nvidia-smi -am 1)",
+    ),
+    UnknownReason.ACCOUNTING_UNSUPPORTED: (
+        "the driver keeps no accounting here (MIG mode, or a device without it)",
+        "nothing enables it; living processes are still metered as observed",
+    ),
+    UnknownReason.EMPTY_LEDGER: (
+        "accounting was on and its list was empty, which polling cannot tell from idle",
+        "run any short GPU job: from its row on, the list proves itself",
+    ),
+    UnknownReason.RING_OVERFLOW: (
+        "128 or more processes exited between two readings, the driver's ring lost the oldest",
+        "gpuledger agent --interval with a shorter time",
+    ),
+    UnknownReason.ACCOUNTING_RESET: (
+        "every known row vanished or the mode fell off: the driver was reloaded",
+        "sudo nvidia-smi -pm 1   (persistence keeps the driver loaded)",
+    ),
+    UnknownReason.DRIVER_UNREACHABLE: (
+        "the driver's library did not answer",
+        "gpuledger doctor",
+    ),
+    UnknownReason.DEVICE_LOST: (
+        "the device left the driver's list",
+        "nvidia-smi -L",
+    ),
+    UnknownReason.EVENTS_LOST: (
+        "the kernel dropped process events",
+        "gpuledger doctor",
+    ),
+    UnknownReason.CLOCK_STEP: (
+        "the wall clock was set; times across the step are not comparable",
+        "keep the clock with chrony or systemd-timesyncd",
+    ),
+    UnknownReason.BEFORE_WATCH: (
+        "nothing had looked at this device yet",
+        "leave gpuledger agent running",
+    ),
+    UnknownReason.WATCH_GAP: (
+        "no agent was looking",
+        "leave gpuledger agent running",
+    ),
+}
+"""Each reason's sentence and the command that helps."""
+
+CAUSE_MEANING: dict[Cause, str] = {
+    Cause.BEFORE_WATCH: "dead before the agent first looked",
+    Cause.WATCH_GAP: "lived and died while no agent was looking",
+    Cause.BETWEEN_SAMPLES: "lived and died between two polls",
+    Cause.EVENTS_LOST: "lived while the kernel dropped events",
+    Cause.PID_AMBIGUOUS: "two processes with this pid fit the time",
+    Cause.IDENTITY_UNREADABLE: "seen alive, but its /proc entry could not be read",
+    Cause.NO_START_TIME: "the source gives no start time, so the pid cannot be joined safely",
+}
+"""Each cause's sentence."""
+
+UNATTRIBUTED = "unattributed:"
+"""Prefix of the subject of an unnamed amount: ``unattributed:between-samples``."""

@@ -1,0 +1,1 @@
+"""6 TELL: values in, text out."""

@@ -1,0 +1,103 @@
+"""Settings: one explicit list, each with an environment variable, a default and a sentence.
+
+Read order: command-line option, environment variable, TOML file, default. ``docs/reference/settings.md``
+is generated from :data:`SETTINGS`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuledger.errors import BadInput, Misconfigured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting.
+
+    Args:
+        name: dotted TOML key, ``agent.interval``.
+        variable: environment variable.
+        default: text, as it would be typed.
+        sentence: what it does.
+    """
+
+    name: str
+    variable: str
+    default: str
+    sentence: str
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        name="ledger",
+        variable="GPULEDGER_LEDGER",
+        default="",
+        sentence="The ledger: a path or sqlite:///PATH. Unset: /var/lib/gpuledger/ledger.db for root or where it is "
+        "readable, else gpuledger/ledger.db in the user's data directory.",
+    ),
+    Setting(
+        name="host",
+        variable="GPULEDGER_HOST",
+        default="",
+        sentence="The name of this machine in the ledger. Unset: the kernel's host name.",
+    ),
+    Setting(
+        name="agent.interval",
+        variable="GPULEDGER_AGENT_INTERVAL",
+        default="1s",
+        sentence="Time between two looks at the driver; the agent looks more often by itself while the ring fills.",
+    ),
+    Setting(
+        name="agent.flush",
+        variable="GPULEDGER_AGENT_FLUSH",
+        default="5m",
+        sentence="Longest time that watching and living contexts stay unwritten; anything new is written at once.",
+    ),
+    Setting(
+        name="agent.enable_accounting",
+        variable="GPULEDGER_AGENT_ENABLE_ACCOUNTING",
+        default="false",
+        sentence="Whether the agent, as root, enables the driver's accounting, and again after a driver reload.",
+    ),
+)
+"""Every setting, in the order of the reference."""
+
+
+def load_settings(config: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Every setting's text by name, from environment, file, or default.
+
+    Raises:
+        BadInput: ``bad-settings`` when the file is not TOML or holds an unknown key.
+        Misconfigured: ``no-settings-file`` when a named file cannot be read.
+    """
+    environment = os.environ if environment is None else environment
+    from_file = _read_file(config) if config else {}
+    return {
+        setting.name: environment.get(setting.variable) or from_file.get(setting.name, setting.default)
+        for setting in SETTINGS
+    }
+
+
+def _read_file(path: Path) -> dict[str, str]:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Misconfigured("no-settings-file", f"{path}: {error.strerror}", hint="check --config") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput("bad-settings", str(error), path=str(path), hint="the file must be TOML") from None
+    flat: dict[str, str] = {}
+    for key, value in document.items():
+        nested = value.items() if isinstance(value, dict) else [("", value)]
+        for name, item in nested:
+            dotted = f"{key}.{name}" if name else key
+            flat[dotted] = str(item).lower() if isinstance(item, bool) else str(item)
+    known = {setting.name for setting in SETTINGS}
+    for name in flat:
+        if name not in known:
+            raise BadInput("bad-settings", f"unknown setting {name!r}", path=str(path), hint=f"known: {sorted(known)}")
+    return flat
