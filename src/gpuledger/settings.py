@@ -7,6 +7,7 @@ is generated from :data:`SETTINGS`.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -101,3 +102,20 @@ def _read_file(path: Path) -> dict[str, str]:
         if name not in known:
             raise BadInput("bad-settings", f"unknown setting {name!r}", path=str(path), hint=f"known: {sorted(known)}")
     return flat
+
+
+_SPAN = re.compile(r"(\d+)(ms|s|m|h)?")
+_SPAN_US = {"ms": 1000, "s": 1_000_000, None: 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+
+
+def parse_span_us(text: str, *, name: str) -> int:
+    """Microseconds of a span as people type it: ``500ms``, ``1s``, ``60``, ``5m``.
+
+    Raises:
+        Misconfigured: ``bad-span`` when it is none, or shorter than 10 ms.
+    """
+    found = _SPAN.fullmatch(text.strip())
+    span_us = int(found[1]) * _SPAN_US[found[2]] if found else 0
+    if span_us < 10_000:
+        raise Misconfigured("bad-span", f"{name}: {text!r} is not a span of 10 ms or more", hint="use 500ms, 1s, 5m")
+    return span_us

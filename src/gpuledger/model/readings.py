@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
 from gpuledger.model.problem import Problem
 
@@ -105,3 +106,42 @@ class Reading:
     driver_version: str = ""
     devices: Mapping[str, DeviceReading] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """One living process and what was read of it.
+
+    Args:
+        pid, start_ticks: the process; ticks since boot, field 22 of ``/proc/PID/stat``.
+        exec_number: 0 for the program first seen, counted up when it becomes another.
+        started_at_us: wall-clock start.
+        seen_at_us: when it was read, alive.
+        text: what was read, redacted.
+    """
+
+    pid: int
+    start_ticks: int
+    exec_number: int
+    started_at_us: int
+    seen_at_us: int
+    text: IdentityText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamesLook:
+    """What a watcher knows at one look of the pids it was asked about.
+
+    Args:
+        method: ``poll``; event watchers have their own.
+        current: by pid, the process that is alive now.
+        fresh: identities not told before; for event watchers also of processes already dead.
+        dead: (pid, start_ticks) told before and now known dead.
+        unreadable: pids that are alive and could not be read.
+    """
+
+    method: str
+    current: Mapping[int, Named] = field(default_factory=dict)
+    fresh: tuple[Named, ...] = ()
+    dead: frozenset[tuple[int, int]] = frozenset()
+    unreadable: frozenset[int] = frozenset()

@@ -171,9 +171,13 @@ class DriverRecord(Row):
 
     @property
     def natural_key(self) -> str:
-        """What makes the row itself: its start, or without one its content and driver load."""
+        """What makes the row itself: its start; without one its content, driver load, and when it was read.
+
+        An earlier reading of the same content is a tighter bound on when the row had ended, so it is a
+        row of its own; measuring counts the content once.
+        """
         if isinstance(self.started_at_us, Missing):
-            return f"content:{self.driver_epoch}:{':'.join(self.content)}"
+            return f"content:{self.driver_epoch}:{':'.join(self.content)}:{self.read_at_us}"
         return f"start:{self.started_at_us}"
 
     @property

@@ -1,0 +1,164 @@
+"""Writes docs/reference from the program itself: run `make docs`. A test fails when a page is not what this writes."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from gpuledger.cli.main import app
+from gpuledger.errors import ERROR_CLASSES, EXIT_STATUSES
+from gpuledger.ledger.schema import METADATA
+from gpuledger.model.meters import METERS
+from gpuledger.model.reasons import CAUSE_MEANING, UNKNOWN_MEANING
+from gpuledger.settings import SETTINGS
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+SOURCE = ROOT / "src" / "gpuledger"
+MADE = "<!-- made by `make docs` from the program itself; edit there -->\n\n"
+
+
+def pages() -> dict[str, str]:
+    """Every generated page: file name to text."""
+    return {
+        "cli.md": cli(),
+        "settings.md": settings(),
+        "tables.md": tables(),
+        "errors.md": errors(),
+        "meters.md": meters(),
+        "blind-spots.md": blind_spots(),
+    }
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command with its words, in the order of the explicit list."""
+    root = get_command(app)
+    for name, command in root.commands.items():
+        if hasattr(command, "commands"):
+            for inner, leaf in command.commands.items():
+                yield f"{name} {inner}", leaf
+        else:
+            yield name, command
+
+
+def cli() -> str:
+    """The command line."""
+    parts = [MADE, "# Command line\n\nGlobal options may stand before or after the verb.\n"]
+    for words, command in commands():
+        arguments = [p for p in command.params if p.param_type_name == "argument"]
+        usage = " ".join(["gpuledger", words, *(p.metavar or p.name.upper() for p in arguments), "[OPTIONS]"])
+        parts.append(f"\n## {words}\n\n    {usage}\n\n{inspect.cleandoc(command.help or '')}\n")
+        rows = [
+            (
+                " ".join(p.opts) if p.param_type_name == "option" else (p.metavar or p.name.upper()),
+                p.metavar or "",
+                p.help or "",
+            )
+            for p in command.params
+        ]
+        parts.append(table(("option", "takes", "meaning"), rows))
+    return "".join(parts)
+
+
+def settings() -> str:
+    """Settings."""
+    rows = [(f"`{s.name}`", f"`{s.variable}`", f"`{s.default}`" if s.default else "", s.sentence) for s in SETTINGS]
+    intro = "# Settings\n\nRead order: option, environment variable, TOML file given by `--config`, default.\n\n"
+    return MADE + intro + table(("setting", "variable", "default", "meaning"), rows)
+
+
+def tables() -> str:
+    """The ledger's tables."""
+    parts = [
+        MADE,
+        "# Tables of the ledger\n\nMeant to be read by other tools: sqlite3, Grafana, Datasette. ",
+        "Times are microseconds UTC; a row's reference is `KIND:WRITER/NUMBER`.\n",
+    ]
+    for one in METADATA.sorted_tables:
+        parts.append(f"\n## {one.name}\n\n{one.comment}\n\n")
+        rows = [(f"`{c.name}`", str(c.type).lower(), "yes" if c.nullable else "", c.comment or "") for c in one.columns]
+        parts.append(table(("column", "type", "null", "meaning"), rows))
+    return "".join(parts)
+
+
+def errors() -> str:
+    """Exit statuses and error codes."""
+    parts = [MADE, "# Exit statuses and error codes\n\n"]
+    parts.append(table(("status", "meaning"), [(str(status), meaning) for status, meaning in EXIT_STATUSES]))
+    parts.append(
+        "\nEvery error says what happened and what to type next; with `--format json` it is one line on stderr:\n"
+        '`{"error": {"code": "...", "message": "...", "hint": "..."}}`.\n\n'
+    )
+    rows = [
+        (f"`{code}`", name, str(status), message) for code, (name, status, message) in sorted(error_codes().items())
+    ]
+    parts.append(table(("code", "class", "status", "says"), rows))
+    return "".join(parts)
+
+
+def error_codes() -> dict[str, tuple[str, int, str]]:
+    """Every code that is raised anywhere: code to (class, exit status, the sentence with its blanks)."""
+    statuses = {error.__name__: error.exit_status for error in ERROR_CLASSES}
+    found: dict[str, tuple[str, int, str]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in statuses):
+                continue
+            if node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+                sentence = _sentence(node.args[1]) if len(node.args) > 1 else ""
+                found.setdefault(node.args[0].value, (node.func.id, statuses[node.func.id], sentence))
+    return found
+
+
+def _sentence(node: ast.expr) -> str:
+    """A message as written, with its parts in braces."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in node.values)
+    return "the sentence of what failed"
+
+
+def meters() -> str:
+    """Meters."""
+    rows = [
+        (f"`{m.name}`", m.unit, ", ".join(m.grades), "yes" if m.invoiced else "no, showback", m.sentence)
+        for m in METERS
+    ]
+    return MADE + "# Meters\n\n" + table(("meter", "unit", "grades", "invoice", "says"), rows)
+
+
+def blind_spots() -> str:
+    """Reasons and causes."""
+    unknown = [(f"`{reason}`", sentence, f"`{command}`") for reason, (sentence, command) in UNKNOWN_MEANING.items()]
+    causes = [(f"`{cause}`", sentence) for cause, sentence in CAUSE_MEANING.items()]
+    return (
+        MADE
+        + "# Blind spots\n\n## Why time is UNKNOWN\n\n"
+        + table(("reason", "means", "helps"), unknown)
+        + "\n## Why an amount is unattributed\n\n"
+        + table(("cause", "means"), causes)
+    )
+
+
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "|".join(" --- " for _ in header) + "|"]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write every page."""
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""What a reason or a cause means, in a sentence; a word that a newer version wrote says so instead of failing."""
+
+from __future__ import annotations
+
+from gpuledger.model.reasons import CAUSE_MEANING, UNKNOWN_MEANING, Cause, UnknownReason
+
+
+def meaning_of(reason: str) -> tuple[str, str]:
+    """The sentence of an UNKNOWN reason, and the command that helps."""
+    if reason in tuple(UnknownReason):
+        return UNKNOWN_MEANING[UnknownReason(reason)]
+    return ("this version of gpuledger does not know the reason", "upgrade gpuledger")
+
+
+def cause_sentence(cause: str) -> str:
+    """The sentence of an unattributed amount's cause."""
+    if cause in tuple(Cause):
+        return CAUSE_MEANING[Cause(cause)]
+    return "this version of gpuledger does not know the cause"

@@ -1,0 +1,144 @@
+"""Naming: from the raw subject of an amount to who answers for it, by policy.
+
+In: policy versions and identity texts. Out: an :class:`Owner` for each subject and moment. Service rules
+hold for all time, so the newest version decides; owners hold from their effective date on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuledger.accounting.services import built_in_service
+from gpuledger.model.identity import IdentityText, subject_label
+from gpuledger.model.policy import HostOwner, Policy, ServiceRule, UserOwner
+from gpuledger.model.reasons import UNATTRIBUTED
+from gpuledger.model.usage import NO_NAME
+
+FORGOTTEN = "forgotten"
+"""Service and subject of a key whose text was dropped by ``forget``: its amounts stand, its name is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Who answers for an amount. What nothing names is ``-``.
+
+    Args:
+        service: by the newest policy, a declaration, a built-in rule, else the subject.
+        user: login name, as the kernel's uid gave it.
+        team, project: by the service's rule, else the user, else the namespace.
+        namespace: Kubernetes namespace.
+        workload: the pod or batch job.
+        subject: ``kind:value``, as evidence names it.
+    """
+
+    service: str
+    user: str
+    team: str
+    project: str
+    namespace: str
+    workload: str
+    subject: str
+
+
+class Naming:
+    """Resolves subjects, each once a policy version.
+
+    Args:
+        texts: identity texts by key; a key that is absent was forgotten.
+        versions: ``(effective_from_us, policy)`` in the order in which they were applied. At any moment the
+            owners of the version applied last hold, of those already in effect: a later document replaces
+            an earlier one from its own date on.
+    """
+
+    def __init__(self, *, texts: Mapping[str, IdentityText], versions: Sequence[tuple[int, Policy]] = ()) -> None:
+        self._texts = texts
+        self._versions = tuple(versions)
+        self._rules = self._versions[-1][1].services if self._versions else ()
+        self._owners: dict[tuple[str, int], Owner] = {}
+        self._services: dict[str, tuple[str, ServiceRule | None]] = {}
+
+    @property
+    def changes_us(self) -> tuple[int, ...]:
+        """The moments at which owners can change, sorted."""
+        return tuple(sorted({effective_from_us for effective_from_us, _ in self._versions}))
+
+    def owner(self, subject: str, at_us: int) -> Owner:
+        """Who answered for a subject key in the hour that begins at ``at_us``.
+
+        An unnamed subject (``unattributed:CAUSE``) keeps that as its service and has no owner.
+        """
+        version = self._version_at(at_us)
+        key = (subject, version)
+        if key not in self._owners:
+            self._owners[key] = self._resolve(subject, version)
+        return self._owners[key]
+
+    def host_owner(self, host: str, at_us: int) -> str:
+        """The owner of a machine in the hour that begins at ``at_us``; ``-`` where policy names none."""
+        version = self._version_at(at_us)
+        policy_hosts: Mapping[str, HostOwner] = self._versions[version][1].hosts if version >= 0 else {}
+        return (policy_hosts[host].owner or NO_NAME) if host in policy_hosts else NO_NAME
+
+    def _version_at(self, at_us: int) -> int:
+        for place in range(len(self._versions) - 1, -1, -1):
+            if self._versions[place][0] <= at_us:
+                return place
+        return -1
+
+    def _resolve(self, subject: str, version: int) -> Owner:
+        text = self._texts.get(subject)
+        if text is None:
+            name = subject if subject.startswith(UNATTRIBUTED) else FORGOTTEN
+            return Owner(
+                service=name,
+                user=NO_NAME,
+                team=NO_NAME,
+                project=NO_NAME,
+                namespace=NO_NAME,
+                workload=NO_NAME,
+                subject=name,
+            )
+        service, rule = self._service(subject, text)
+        policy = self._versions[version][1] if version >= 0 else None
+        user = policy.users.get(text.user, _NOBODY) if policy else _NOBODY
+        namespace = _namespace(text)
+        team = (rule.team if rule else "") or user.team or (policy.namespaces.get(namespace, "") if policy else "")
+        return Owner(
+            service=service,
+            user=text.user or NO_NAME,
+            team=team or NO_NAME,
+            project=(rule.project if rule else "") or user.project or NO_NAME,
+            namespace=namespace or NO_NAME,
+            workload=_workload(text),
+            subject=subject_label(text),
+        )
+
+    def _service(self, subject: str, text: IdentityText) -> tuple[str, ServiceRule | None]:
+        if subject not in self._services:
+            rule = next((rule for rule in self._rules if rule_fits(rule, text)), None)
+            name = rule.service if rule else (text.service or built_in_service(text) or subject_label(text))
+            self._services[subject] = (name, rule)
+        return self._services[subject]
+
+
+_NOBODY = UserOwner()
+
+
+def rule_fits(rule: ServiceRule, text: IdentityText) -> bool:
+    """Whether every pattern of a rule is found in its field; an empty field holds nothing to find."""
+    for name, pattern in rule.match.items():
+        value: str = getattr(text, name)
+        if not value or pattern.search(value) is None:
+            return False
+    return True
+
+
+def _namespace(text: IdentityText) -> str:
+    return text.namespace or (text.pod.split("/", 1)[0] if "/" in text.pod else "")
+
+
+def _workload(text: IdentityText) -> str:
+    if text.pod or text.pod_uid:
+        return f"pod:{text.pod or text.pod_uid}"
+    return f"job:{text.slurm_job}" if text.slurm_job else NO_NAME

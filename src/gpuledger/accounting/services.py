@@ -1,0 +1,232 @@
+"""The built-in service rules: the common GPU programs by name, so that a first answer needs no policy.
+
+In: the text of an identity. Out: a service, or none. Only the name of the program that runs decides: the
+unit, the executable, the first word, the script or module an interpreter was given. A word further along
+(``vim whisper.py``, ``grep vllm``) never does. Programs that run somebody's own work (torchrun, Ray,
+Jupyter) keep that work apart in the name, so that two people's jobs are never lumped together.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpuledger.model.identity import IdentityText
+
+
+class Apart(StrEnum):
+    """What keeps the work of a wrapping program apart."""
+
+    NOTHING = "nothing"
+    USER = "user"
+    SCRIPT = "script"
+    TASK = "task"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltIn:
+    """One built-in rule. Any pattern that matches the whole of its name decides.
+
+    Args:
+        service: the name it gives.
+        program: names of programs, compared with the last path component and the title a process gives itself.
+        module: Python modules run with ``-m``.
+        unit: systemd units.
+        path: paths of programs or scripts, where the name alone is too common.
+        image: container images, registry and tag left out.
+        apart: what is added to the name.
+    """
+
+    service: str
+    program: str = ""
+    module: str = ""
+    unit: str = ""
+    path: str = ""
+    image: str = ""
+    apart: Apart = Apart.NOTHING
+
+
+BUILT_INS: tuple[BuiltIn, ...] = (
+    # ollama runs llama-server as its child, so it stands before llama.cpp and claims by unit and path.
+    BuiltIn(
+        service="ollama",
+        program=r"ollama|ollama_llama_server|ollama-runner",
+        unit=r"ollama(@.*)?\.service",
+        path=r".*/ollama/(?:.*/)?(?:llama-server|ollama_llama_server|runner)|/tmp/ollama\d*/.*",
+        image=r"ollama/ollama",
+    ),
+    # The engine renames itself; comm is cut to 15 characters (VLLM::EngineCor).
+    BuiltIn(
+        service="vllm",
+        program=r"vllm|VLLM::\S*",
+        module=r"vllm(\..*)?",
+        unit=r"vllm(@.*)?\.service",
+        image=r"vllm/vllm-openai",
+    ),
+    BuiltIn(
+        service="tgi",
+        program=r"text-generation-(?:server|launcher|router|benchmark)",
+        module=r"text_generation_server(\..*)?",
+        image=r"huggingface/text-generation-inference",
+    ),
+    BuiltIn(
+        service="sglang",
+        program=r"sglang|sglang::\S*",
+        module=r"sglang(\..*)?",
+        unit=r"sglang(@.*)?\.service",
+        image=r"lmsysorg/sglang",
+    ),
+    BuiltIn(
+        service="triton",
+        program=r"tritonserver|triton_python_backend_stub",
+        unit=r"triton(?:server)?(@.*)?\.service",
+        image=r"nvidia/tritonserver",
+    ),
+    BuiltIn(
+        service="whisper",
+        program=r"whisper|whisperx|whisper-(?:cli|server|stream|bench|ctranslate2)|(?:wyoming-)?faster-whisper(?:-server)?",
+        module=r"(?:whisper|whisperx|faster_whisper|wyoming_faster_whisper|faster_whisper_server)(\..*)?",
+        unit=r"(?:faster-)?whisper(@.*)?\.service",
+        path=r".*/whisper\.cpp/(?:.*/)?(?:main|server|stream|command|bench)",
+    ),
+    BuiltIn(
+        service="llama.cpp",
+        program=r"llama-(?:server|cli|bench|run|batched|embedding|perplexity|mtmd-cli)",
+        module=r"llama_cpp(\..*)?",
+        path=r".*/llama\.cpp/(?:.*/)?(?:main|server)",
+        image=r"ggml-org/llama\.cpp",
+    ),
+    BuiltIn(
+        service="comfyui",
+        program=r"comfyui",
+        unit=r"comfyui(@.*)?\.service",
+        path=r"(?:.*/)?ComfyUI/main\.py",
+    ),
+    BuiltIn(
+        service="jupyter",
+        program=r"jupyter|jupyter-\S+|jupyterhub-singleuser|ipykernel_launcher\.py",
+        module=r"(?:ipykernel|ipykernel_launcher|jupyter|jupyterlab|notebook)(\..*)?",
+        apart=Apart.USER,
+    ),
+    BuiltIn(
+        service="ray",
+        program=r"raylet|ray|ray::\S*",
+        path=r".*/ray/_private/workers/default_worker\.py",
+        apart=Apart.TASK,
+    ),
+    BuiltIn(
+        service="torchrun",
+        program=r"torchrun",
+        module=r"torch\.distributed\.(?:run|launch|elastic\..*)",
+        apart=Apart.SCRIPT,
+    ),
+)
+"""Every built-in rule; the first that fits decides."""
+
+
+def built_in_service(text: IdentityText) -> str:
+    """The service that a built-in rule gives, or empty.
+
+    ``ollama`` and other servers are named alone; ``torchrun:train.py by alice``, ``ray:Trainer.step by
+    alice`` and ``jupyter by alice`` keep the work they run apart.
+    """
+    launch = _launch(text)
+    for rule in BUILT_INS:
+        if _fits(rule, text, launch):
+            return _apart(rule, text, launch)
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Launch:
+    """What was started: the paths that can name the program, the module, and the words that follow."""
+
+    paths: tuple[str, ...]
+    module: str
+    rest: tuple[str, ...]
+
+
+_INTERPRETER = re.compile(r"(?:pypy|python)[\d.]*t?")
+_DELETED = " (deleted)"
+"""What the kernel appends to ``/proc/PID/exe`` when the file has been replaced."""
+
+_TAKES_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+"""Options of the interpreter whose value is a word of its own."""
+
+
+def _launch(text: IdentityText) -> _Launch:
+    words = text.command.split()
+    exe = text.exe.removesuffix(_DELETED)
+    if not words:
+        return _Launch(paths=(exe,), module="", rest=())
+    first = words[0].removesuffix(":")  # setproctitle writes "ollama: serving"
+    if not _INTERPRETER.fullmatch(_name(first)):
+        # A title (VLLM::EngineCore) stands over an interpreter's executable; otherwise both name the program.
+        own = () if _INTERPRETER.fullmatch(_name(exe)) else (exe,)
+        return _Launch(paths=(first, *own), module="", rest=tuple(words[1:]))
+    position = 1
+    while position < len(words) and words[position].startswith("-"):
+        option = words[position]
+        if option.startswith("-c"):
+            return _Launch(paths=(), module="", rest=())
+        if option.startswith("-m"):
+            module = option[2:] or (words[position + 1] if position + 1 < len(words) else "")
+            return _Launch(paths=(), module=module, rest=tuple(words[position + (1 if option[2:] else 2) :]))
+        position += 2 if option in _TAKES_VALUE else 1
+    if position >= len(words):
+        return _Launch(paths=(), module="", rest=())
+    script = words[position]
+    # `cd ComfyUI; ../ComfyUI/venv/bin/python main.py` names itself by the interpreter's home.
+    home = first.split("/ComfyUI/")[0] + "/ComfyUI/" + script if "/ComfyUI/" in first and "/" not in script else ""
+    return _Launch(paths=(script, home) if home else (script,), module="", rest=tuple(words[position + 1 :]))
+
+
+def _fits(rule: BuiltIn, text: IdentityText, launch: _Launch) -> bool:
+    return (
+        (bool(rule.program) and any(re.fullmatch(rule.program, _name(path)) for path in launch.paths))
+        or (bool(rule.path) and any(re.fullmatch(rule.path, path) for path in launch.paths))
+        or _matches(rule.module, launch.module)
+        or _matches(rule.unit, text.unit)
+        or _matches(rule.image, _image_name(text.image))
+    )
+
+
+def _matches(pattern: str, value: str) -> bool:
+    return bool(pattern and value) and re.fullmatch(pattern, value) is not None
+
+
+def _apart(rule: BuiltIn, text: IdentityText, launch: _Launch) -> str:
+    by = f" by {text.user}" if text.user else ""
+    match rule.apart:
+        case Apart.NOTHING:
+            return rule.service
+        case Apart.USER:
+            work = ""
+        case Apart.SCRIPT:
+            work = _script(launch.rest)
+        case Apart.TASK:
+            work = next((path[5:] for path in launch.paths if path.startswith("ray::") and path[5:]), "")
+    return f"{rule.service}:{work}{by}" if work else f"{rule.service}{by}"
+
+
+def _script(words: tuple[str, ...]) -> str:
+    """The script that a launcher was given, as written; ``-m module`` counts too."""
+    for position, word in enumerate(words):
+        if word in ("-m", "--module") and position + 1 < len(words):
+            return words[position + 1]
+        if re.fullmatch(r"[^-\s]\S*\.py", word):
+            return word
+    return ""
+
+
+def _name(path: str) -> str:
+    # A title such as ray::train/step is a name, not a path.
+    return path if "::" in path else path.rsplit("/", 1)[-1]
+
+
+def _image_name(image: str) -> str:
+    """``nvcr.io/nvidia/tritonserver:24.01-py3@sha256:...`` is ``nvidia/tritonserver``: owner and name."""
+    plain = image.split("@", 1)[0]
+    owner_and_name = plain.rsplit("/", 2)[-2:]
+    return "/".join((*owner_and_name[:-1], owner_and_name[-1].split(":", 1)[0]))

@@ -1,0 +1,80 @@
+"""``gpuledger agent``."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
+from gpuledger.errors import Misconfigured
+from gpuledger.operations.agent import OneAgent
+from gpuledger.operations.start_agent import describe, start
+from gpuledger.settings import parse_span_us
+
+
+class _Signals:
+    """SIGTERM and SIGINT end the loop after the look at hand."""
+
+    def __init__(self) -> None:
+        self.told = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._tell)
+
+    def _tell(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self.told and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.told = True
+
+
+def command(
+    ctx: typer.Context,
+    once: Annotated[bool, typer.Option("--once", help="Look once and end: for cron.")] = False,
+    interval: Annotated[
+        str | None,
+        typer.Option(
+            "--interval", metavar="TIME", help="Between two looks (default 1s); with --once between two runs (60s)."
+        ),
+    ] = None,
+    flush: Annotated[
+        str | None, typer.Option("--flush", metavar="TIME", help="Longest time that spans stay unwritten (5m).")
+    ] = None,
+    watch: Annotated[
+        str, typer.Option("--watch", metavar="METHOD", help="How processes are named: poll reads /proc at each look.")
+    ] = "poll",
+    enable_accounting: Annotated[
+        bool, typer.Option("--enable-accounting", help="As root: enable the driver's accounting, again after a reload.")
+    ] = False,
+    ledger: LedgerOption = None,
+    config: ConfigOption = None,
+    format_: FormatOption = None,
+    now: NowOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Watch the GPUs of this machine and name every process that the driver lists.
+
+    Runs until stopped (Ctrl-C or SIGTERM), closes each hour into records, and seals. Needs no root; as
+    root it can enable the driver's accounting, without which what ran and exited leaves no row.
+    """
+    session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
+    if watch != "poll":
+        raise Misconfigured("unknown-watch", f"{watch!r} is no way of naming here", hint="--watch poll")
+    default = "60s" if once else session.settings["agent.interval"]
+    signals = _Signals()
+    with session.append() as opened, OneAgent(opened.path):
+        agent = start(
+            opened,
+            host=session.host,
+            clock=session.clock,
+            interval_us=parse_span_us(interval or default, name="--interval"),
+            flush_us=parse_span_us(flush or session.settings["agent.flush"], name="--flush"),
+            once=once,
+            enable_accounting=enable_accounting or session.settings["agent.enable_accounting"] == "true",
+            talk=session.talk,
+            stopping=lambda: signals.told,
+        )
+        session.talk(describe(agent, opened))
+        agent.run()

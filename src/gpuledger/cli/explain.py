@@ -1,0 +1,52 @@
+"""``gpuledger explain``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpuledger.cli.session import (
+    ConfigOption,
+    FormatOption,
+    Globals,
+    LedgerOption,
+    NowOption,
+    QuietOption,
+    Session,
+    SinceOption,
+    UntilOption,
+)
+from gpuledger.cli.usage import MeterOption
+from gpuledger.operations.explain import explain
+from gpuledger.operations.usage import window
+from gpuledger.reports import explain_report
+
+
+def command(
+    ctx: typer.Context,
+    ref: Annotated[
+        str,
+        typer.Argument(
+            metavar="REF",
+            help="A row (record:HOST.meter/12), a line of usage (service:ollama, user:alice, unit:ollama.service), "
+            "unattributed, unattributed:CAUSE, or total.",
+        ),
+    ],
+    meter: MeterOption = "gpu.context",
+    since: SinceOption = None,
+    until: UntilOption = None,
+    ledger: LedgerOption = None,
+    config: ConfigOption = None,
+    format_: FormatOption = None,
+    now: NowOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """From a line, record or total down to the evidence, to the driver's own row."""
+    session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
+    with session.read() as opened:
+        since_us, until_us = window(
+            opened, since=session.moment_or_none(since), until=session.moment_or_none(until), now_us=session.now_us
+        )
+        tree = explain(opened, ref, meter=meter, since_us=since_us, until_us=until_us, now_us=session.now_us)
+    session.answer(table=lambda: explain_report.to_tree(tree), as_json=lambda: explain_report.to_json(tree))

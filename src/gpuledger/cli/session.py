@@ -1,0 +1,155 @@
+"""What every command shares: the global options, the ledger, the clock, and how answers leave.
+
+Answers go to stdout in the format asked for; talk goes to stderr. Global options may stand before or
+after the verb; after it they win.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+
+from gpuledger.clock import Clock, FixedClock, SystemClock
+from gpuledger.errors import Misconfigured, Unknown
+from gpuledger.ledger.places import resolve_place
+from gpuledger.ledger.store import Ledger
+from gpuledger.model.moments import parse_moment
+from gpuledger.model.problem import Problem
+from gpuledger.settings import load_settings
+
+
+class Format(StrEnum):
+    """How an answer is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+LedgerOption = Annotated[
+    str | None, typer.Option("--ledger", metavar="PLACE", help="The ledger: a path or sqlite:///PATH.")
+]
+ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings file (TOML).")]
+FormatOption = Annotated[Format | None, typer.Option("--format", help="table for eyes, json or csv for scripts.")]
+NowOption = Annotated[
+    str | None, typer.Option("--now", metavar="TIME", help="Answer as if it were this time (tests, audits).")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No talk on stderr, only errors.")]
+SinceOption = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="Start: 2026-11-29T14:00Z, 2026-11, today, 7d. Default: everything."),
+]
+UntilOption = Annotated[str | None, typer.Option("--until", metavar="TIME", help="End, not included. Default: now.")]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 1 when the answer has unknown parts.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Globals:
+    """The global options as typed, before the verb or after it."""
+
+    ledger: str | None = None
+    config: Path | None = None
+    format: Format | None = None
+    now: str | None = None
+    quiet: bool = False
+
+
+class Session:
+    """One run of one command.
+
+    Args:
+        ctx: the command's context; its root carries the options typed before the verb.
+        after: the options typed after the verb.
+    """
+
+    def __init__(self, ctx: typer.Context, after: Globals) -> None:
+        before = ctx.obj if isinstance(ctx.obj, Globals) else Globals()
+        given = replace(
+            before,
+            ledger=after.ledger or before.ledger,
+            config=after.config or before.config,
+            format=after.format or before.format,
+            now=after.now or before.now,
+            quiet=after.quiet or before.quiet,
+        )
+        self.settings = load_settings(given.config)
+        self.format = given.format or Format.TABLE
+        self.quiet = given.quiet
+        self.clock: Clock = SystemClock()
+        if given.now is not None:
+            self.clock = FixedClock(parse_moment(given.now, now_us=self.clock.now_us()), self.clock.boot_us())
+        self.now_us = self.clock.now_us()
+        self.place = resolve_place(given.ledger or self.settings["ledger"])
+        self.host = self.settings["host"] or socket.gethostname()
+        self.out = Console(soft_wrap=False, highlight=False)
+        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def read(self) -> Ledger:
+        """The ledger, for reading."""
+        return Ledger.open(self.place, mode="read")
+
+    def append(self) -> Ledger:
+        """The ledger, for appending; made where there is none."""
+        return Ledger.open(self.place, mode="append")
+
+    def writer(self, role: str) -> str:
+        """The hash chain of this host and role."""
+        return f"{self.host}.{role}"
+
+    def moment_or_none(self, text: str | None) -> int | None:
+        """A time as typed, in microseconds UTC; None when it was not given."""
+        return None if text is None else parse_moment(text, now_us=self.now_us)
+
+    def finish(self, *, answered: bool, unknown: bool, strict: bool) -> None:
+        """End with the exit status of a reading verb: 3 nothing known, 1 strict and something unknown, else 0."""
+        if not answered:
+            self.talk("UNKNOWN: no row at all, and the time was not watched; see `gpuledger doctor`")
+            raise typer.Exit(Unknown.exit_status)
+        if strict and unknown:
+            raise typer.Exit(1)
+
+    def talk(self, sentence: str) -> None:
+        """Say something to the person, unless quiet."""
+        if not self.quiet:
+            self.err.print(sentence)
+
+    def problems(self, problems: tuple[Problem, ...] | list[Problem]) -> None:
+        """Show what was imperfect; a hundred alike are counted, not repeated."""
+        by_code: dict[str, list[Problem]] = {}
+        for problem in problems:
+            by_code.setdefault(problem.code, []).append(problem)
+        for code, alike in by_code.items():
+            for problem in alike[:5]:
+                self.talk(f"note: {problem}")
+            if len(alike) > 5:
+                self.talk(f"note: and {len(alike) - 5} more of \\[{code}]")
+
+    def answer(
+        self,
+        *,
+        table: Callable[[], RenderableType],
+        as_json: Callable[[], Any],
+        as_csv: Callable[[], str] | None = None,
+    ) -> None:
+        """Print one answer in the format asked for.
+
+        Raises:
+            Misconfigured: ``no-csv`` when this view has no rows to put into CSV.
+        """
+        if self.format is Format.JSON:
+            sys.stdout.write(json.dumps(as_json(), indent=None if not sys.stdout.isatty() else 1) + "\n")
+        elif self.format is Format.CSV:
+            if as_csv is None:
+                raise Misconfigured("no-csv", "this view is a tree, not rows", hint="use --format json")
+            sys.stdout.write(as_csv())
+        else:
+            self.out.print(table())

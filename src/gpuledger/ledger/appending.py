@@ -1,0 +1,243 @@
+"""Appending: rows in, numbered rows out, one transaction and one link of the writer's chain.
+
+A row whose natural key is already there is known, and adds nothing; known with other figures it is a
+conflict: the first stays and the difference is reported.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from gpuledger.ledger.chain import GENESIS, Cell, link_hash
+from gpuledger.ledger.codec import CODECS, Codec
+from gpuledger.ledger.schema import LINK
+from gpuledger.ledger.sqlite import MARK, transaction
+from gpuledger.ledger.texts import TextBook
+from gpuledger.model.problem import Problem
+from gpuledger.model.rows import ROWS, Row
+
+_LOOKED_UP_AT_ONCE = 200  # more costs SQLite a longer statement and saves nothing (measured 100 to 4,000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """What one append did.
+
+    Args:
+        added: the rows that are new, with writer and number, in the order of the chain.
+        known: number of rows that were there already, or stood twice in the batch.
+        conflicts: rows of a known key whose figures differ from the first; the first stayed.
+    """
+
+    added: tuple[Row, ...] = ()
+    known: int = 0
+    conflicts: tuple[Problem, ...] = ()
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """The new rows of one kind, and what came of the others."""
+
+    codec: Codec
+    rows: list[Row]
+    cells: list[tuple[Cell, ...]]
+    known: int = 0
+    conflicts: list[tuple[str | Row, list[str]]] = field(
+        default_factory=list
+    )  # the first (or its reference), differences
+
+
+def append_rows(
+    connection: sa.Connection, texts: TextBook, rows: Sequence[Row], *, writer: str, at_us: int
+) -> Appended:
+    """Append what is new of ``rows`` as one transaction; with nothing new, nothing is written.
+
+    Raises:
+        TypeError: a value that is neither integer, text nor an allowed absence (a bug of the source).
+        sqlalchemy.exc.DBAPIError: for the caller to map; nothing of the batch is then in the ledger.
+    """
+    if not writer:
+        raise ValueError("a writer needs a name, HOST.ROLE")
+    batches = _by_kind(rows)
+    if not batches:
+        return Appended()
+    with transaction(connection, write=True):
+        appended = _append(connection, batches, writer, at_us)
+        written_texts = texts.write(appended.added)
+    texts.written(written_texts)
+    return appended
+
+
+def append_in_transaction(connection: sa.Connection, row: Row, *, writer: str, at_us: int) -> Row:
+    """Append one row that names no text, in the transaction that the caller holds."""
+    return _append(connection, _by_kind([row]), writer, at_us).added[0]
+
+
+def _append(
+    connection: sa.Connection,
+    batches: list[tuple[Codec, list[Row], list[tuple[Cell, ...]]]],
+    writer: str,
+    at_us: int,
+) -> Appended:
+    sorted_kinds = [_sort_out(connection, codec, batch, cells) for codec, batch, cells in batches]
+    new = [each for each in sorted_kinds if each.rows]
+    added = _write(connection, new, writer, at_us) if new else []
+    return Appended(
+        added=tuple(row for rows_of_kind in added for row in rows_of_kind),
+        known=sum(each.known for each in sorted_kinds),
+        conflicts=_problems(sorted_kinds, added),
+    )
+
+
+def last_link(connection: sa.Connection, writer: str) -> tuple[int, str]:
+    """The last number and hash of a writer's chain; (0, GENESIS) before its first link."""
+    row = connection.execute(
+        sa.select(LINK.c.last_number, LINK.c.hash)
+        .where(LINK.c.writer == writer)
+        .order_by(LINK.c.last_number.desc())
+        .limit(1)
+    ).first()
+    return (int(row[0]), str(row[1])) if row else (0, GENESIS)
+
+
+def _by_kind(rows: Sequence[Row]) -> list[tuple[Codec, list[Row], list[tuple[Cell, ...]]]]:
+    groups: dict[type[Row], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(type(row), []).append(row)
+    if unknown := groups.keys() - set(ROWS):
+        raise TypeError(f"not rows of the ledger: {sorted(each.__name__ for each in unknown)}")
+    return [(CODECS[kind], groups[kind], CODECS[kind].encode(groups[kind])) for kind in ROWS if kind in groups]
+
+
+def _getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Picks these positions, always as a tuple."""
+    if len(positions) == 1:
+        only = positions[0]
+        return lambda cells: (cells[only],)
+    return operator.itemgetter(*positions) if positions else lambda _: ()
+
+
+def _sort_out(connection: sa.Connection, codec: Codec, rows: list[Row], cells: list[tuple[Cell, ...]]) -> _Sorted:
+    """Which rows of one kind are new, known, or in conflict."""
+    kind = codec.kind
+    if not kind.key:
+        return _Sorted(codec, rows, cells)
+    columns = codec.columns[2:]
+    key_of = _getter([columns.index(name) for name in kind.key])
+    figures_of = _getter([columns.index(name) for name in kind.figures])
+    keys = [key_of(each) for each in cells]
+    stored = _look_up(connection, codec, list(dict.fromkeys(keys)))
+    result = _Sorted(codec, [], [])
+    first: dict[tuple[Any, ...], tuple[Row, tuple[Any, ...]]] = {}
+    for row, cell, key in zip(rows, cells, keys, strict=True):
+        known: tuple[str | Row, tuple[Any, ...]] | None = stored.get(key) or first.get(key)
+        figures = figures_of(cell)
+        if known is None:
+            first[key] = (row, figures)
+            result.rows.append(row)
+            result.cells.append(cell)
+            continue
+        result.known += 1
+        if known[1] != figures:
+            differing = [
+                f"{name} {_shown(old)}, now {_shown(now)}"
+                for name, old, now in zip(kind.figures, known[1], figures, strict=True)
+                if old != now
+            ]
+            result.conflicts.append((known[0], differing))
+    return result
+
+
+def _shown(cell: Cell) -> str:
+    text = "not recorded" if cell is None else str(cell)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _look_up(
+    connection: sa.Connection, codec: Codec, keys: list[tuple[Any, ...]]
+) -> dict[tuple[Any, ...], tuple[str, tuple[Any, ...]]]:
+    """Which keys are stored: key to (reference, figures).
+
+    A join from a list of values: SQLite takes the unique index for it, but scans the table for
+    ``(a, b) IN (VALUES ...)`` (3.40.1, measured).
+    """
+    kind = codec.kind
+    table, width = kind.table.name, len(kind.key)
+    names = [f"k{position}" for position in range(width)]
+    matches = " AND ".join(f"t.{column} = wanted.{name}" for column, name in zip(kind.key, names, strict=True))
+    columns = ", ".join(f"t.{column}" for column in ("writer", "number", *kind.key, *kind.figures))
+    one = f"({', '.join([MARK] * width)})"
+    found: dict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = {}
+    for start in range(0, len(keys), _LOOKED_UP_AT_ONCE):
+        part = keys[start : start + _LOOKED_UP_AT_ONCE]
+        statement = (
+            f"WITH wanted ({', '.join(names)}) AS (VALUES {', '.join([one] * len(part))}) "
+            f"SELECT {columns} FROM wanted CROSS JOIN {table} AS t WHERE {matches}"  # noqa: S608 names are the schema's own, values are bound
+        )
+        for row in connection.exec_driver_sql(statement, tuple(cell for key in part for cell in key)):
+            writer, number, *rest = row
+            found[tuple(rest[:width])] = (f"{kind.row.kind}:{writer}/{number}", tuple(rest[width:]))
+    return found
+
+
+def _write(connection: sa.Connection, new: list[_Sorted], writer: str, at_us: int) -> list[list[Row]]:
+    last, previous_hash = last_link(connection, writer)
+    first_number = number = last + 1
+    added: list[list[Row]] = []
+    chained: list[tuple[str, list[tuple[Cell, ...]]]] = []
+    for each in new:
+        codec = each.codec
+        numbered = [(writer, at, *cells) for at, cells in enumerate(each.cells, start=number)]
+        marks = ", ".join([MARK] * len(codec.columns))
+        statement = f"INSERT INTO {codec.kind.table.name} ({', '.join(codec.columns)}) VALUES ({marks})"  # noqa: S608 names are the schema's own, values are bound
+        connection.exec_driver_sql(statement, numbered)
+        added.append(codec.number(each.rows, writer, number))
+        chained.append((codec.kind.row.kind, numbered))
+        number += len(numbered)
+    digest = link_hash(
+        previous_hash,
+        chained,
+        writer=writer,
+        first_number=first_number,
+        last_number=number - 1,
+        committed_at_us=at_us,
+    )
+    connection.execute(
+        sa.insert(LINK).values(
+            writer=writer,
+            first_number=first_number,
+            last_number=number - 1,
+            committed_at_us=at_us,
+            previous_hash=previous_hash,
+            hash=digest,
+        )
+    )
+    return added
+
+
+def _problems(sorted_kinds: list[_Sorted], added: list[list[Row]]) -> tuple[Problem, ...]:
+    if not any(each.conflicts for each in sorted_kinds):
+        return ()
+    refs = {
+        id(row): numbered.ref
+        for each, numbered_rows in zip([each for each in sorted_kinds if each.rows], added, strict=True)
+        for row, numbered in zip(each.rows, numbered_rows, strict=True)
+    }
+    problems = []
+    for each in sorted_kinds:
+        for first, differing in each.conflicts:
+            where = first if isinstance(first, str) else refs[id(first)]
+            problems.append(
+                Problem(
+                    code="conflict",
+                    message=f"the same {each.codec.kind.row.kind} row was read with other figures "
+                    f"({'; '.join(differing)}); the first stays",
+                    where=where,
+                )
+            )
+    return tuple(problems)

@@ -1,0 +1,119 @@
+"""Between rows and columns: frozen values in, tuples of integers and text out, and back, at speed.
+
+Absent readings are NULL in the store. Only ``int``, ``str`` and NULL pass: a float or a truth value in a
+row is a bug of the source that made it, and would be hashed differently from what SQLite keeps.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+from itertools import repeat
+from typing import Any
+
+import sqlalchemy as sa
+
+from gpuledger.ledger.chain import Cell
+from gpuledger.ledger.schema import KINDS, Kind
+from gpuledger.model.missing import Missing
+from gpuledger.model.rows import DriverRecord, Row
+
+NOT_RECORDED = Missing("not recorded")
+"""What a NULL reads as: the reason of an absence is told when it is read, not kept."""
+
+
+def _driver_natural_key(row: DriverRecord) -> str:
+    return row.natural_key
+
+
+def driver_ended_at_us(row: DriverRecord) -> int:
+    """When a finished process ended, microseconds UTC, or was read when its start is not known."""
+    started = row.started_at_us
+    return row.read_at_us if isinstance(started, Missing) else started + row.context_ms * 1000
+
+
+_DERIVED: dict[str, Callable[[Any], Cell]] = {
+    "natural_key": _driver_natural_key,
+    "ended_at_us": driver_ended_at_us,
+}
+"""Columns that are computed from a row's fields, by name."""
+
+
+class Codec:
+    """The two directions for one kind of row.
+
+    Attributes:
+        columns: all columns of the table, ``writer`` and ``number`` first, derived ones last.
+        fields: the columns that are fields of the row, ``writer`` and ``number`` first.
+        types: the Python types that each column may hold.
+    """
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.columns = tuple(column.name for column in kind.table.columns)
+        self.fields = tuple(field.name for field in fields(kind.row))
+        self._derive = [_DERIVED[name] for name in self.columns[len(self.fields) :]]
+        assert self.columns[: len(self.fields)] == self.fields, f"columns of {kind.table.name} differ from its row"
+        whole = {column.name for column in kind.table.columns if isinstance(column.type, sa.BigInteger)}
+        nullable = {column.name for column in kind.table.columns if column.nullable}
+        self.types: dict[str, frozenset[type]] = {
+            name: frozenset([int if name in whole else str, *([type(None)] if name in nullable else [])])
+            for name in self.columns
+        }
+        self._nullable = tuple(position for position, name in enumerate(self.fields) if name in nullable)
+        self._read: Callable[[Row], tuple[Any, ...]] = operator.attrgetter(*self.fields[2:])
+        # The slots are set one by one, past the frozen __init__: it costs twice as much, and two million
+        # rows are read in one pass.
+        self._setters = [getattr(kind.row, name).__set__ for name in self.fields]
+
+    def encode(self, rows: Sequence[Row]) -> list[tuple[Cell, ...]]:
+        """The columns of each row after ``writer`` and ``number``.
+
+        Raises:
+            TypeError: a value is neither int, str nor (where allowed) Missing.
+        """
+        if not rows:
+            return []
+        columns: list[Sequence[Any]] = list(zip(*map(self._read, rows), strict=True))
+        columns.extend([derive(row) for row in rows] for derive in self._derive)
+        for position, name in enumerate(self.columns[2:]):
+            column, allowed = columns[position], self.types[name]
+            types = set(map(type, column))
+            if types <= allowed:
+                continue
+            if type(None) in allowed and None not in column:
+                column = [None if isinstance(value, Missing) else value for value in column]
+            elif str in allowed and all(isinstance(value, str) for value in column):
+                column = [str(value) for value in column]  # a StrEnum becomes plain text
+            wrong = set(map(type, column)) - allowed
+            if wrong:
+                raise TypeError(f"{self.kind.table.name}.{name} cannot hold {sorted(each.__name__ for each in wrong)}")
+            columns[position] = column
+        return list(zip(*columns, strict=True))
+
+    def number(self, rows: Iterable[Row], writer: str, first: int) -> list[Row]:
+        """Copies of the rows with their writer and consecutive numbers from ``first``."""
+        return [self._make((writer, number, *self._read(row))) for number, row in enumerate(rows, start=first)]
+
+    def decode(self, batch: Iterable[Sequence[Any]]) -> Iterator[Row]:
+        """Rows of tuples in the order of :attr:`fields`; NULL becomes :data:`NOT_RECORDED`."""
+        make, nullable = self._make, self._nullable
+        for values in batch:
+            if nullable and None in values:
+                filled = list(values)
+                for position in nullable:
+                    if filled[position] is None:
+                        filled[position] = NOT_RECORDED
+                yield make(filled)
+            else:
+                yield make(values)
+
+    def _make(self, values: Sequence[Any]) -> Row:
+        row: Row = object.__new__(self.kind.row)
+        any(map(operator.call, self._setters, repeat(row), values))  # setters return None: any() runs them all
+        return row
+
+
+CODECS: dict[type[Row], Codec] = {kind.row: Codec(kind) for kind in KINDS}
+"""The codec of a row class, in the order of chaining."""

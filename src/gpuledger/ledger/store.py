@@ -1,0 +1,338 @@
+"""The ledger itself: the one object through which rows are appended, scanned, summed and sealed.
+
+In: rows of :mod:`gpuledger.model.rows`. Out: the same rows with their writer and number, values from
+:mod:`.sums`, or an error of :mod:`gpuledger.errors`. One thread, one connection.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, TypeVar, cast
+
+import sqlalchemy as sa
+
+from gpuledger.errors import Misconfigured, NotFound, Refused, Unavailable
+from gpuledger.ledger import appending, scanning, sqlite, sums
+from gpuledger.ledger.appending import Appended
+from gpuledger.ledger.chain import GENESIS, heads_json, seal_root
+from gpuledger.ledger.codec import CODECS
+from gpuledger.ledger.places import path_of
+from gpuledger.ledger.schema import KIND_OF, KINDS, LINK, SEAL
+from gpuledger.ledger.sums import OpenRecord, UsageSum
+from gpuledger.ledger.texts import TextBook
+from gpuledger.model.identity import IdentityText
+from gpuledger.model.missing import Missing
+from gpuledger.model.rows import EVIDENCE, Row, Seal, UsageRecord, Watch
+
+R = TypeVar("R", bound=Row)
+
+_REF = re.compile(r"([a-z]+):(.+)/([0-9]{1,18})", re.DOTALL)
+_KIND_BY_NAME = {kind.row.kind: kind for kind in KINDS}
+
+
+class Ledger:
+    """An open ledger. Made by :meth:`open`; closes itself as a context manager.
+
+    Attributes:
+        path: the file.
+    """
+
+    def __init__(self, path: Path, opened: sqlite.Opened, *, mode: str) -> None:
+        self.path = path
+        self._connection = opened.connection
+        self._mode = mode
+        self._texts = TextBook(opened.connection)
+        self._stamp = opened.stamp
+
+    @classmethod
+    def open(
+        cls,
+        place: str | Path,
+        *,
+        mode: Literal["read", "append"],
+        busy_timeout_ms: int = sqlite.BUSY_TIMEOUT_MS,
+    ) -> Ledger:
+        """Open the ledger at a path or ``sqlite:///PATH``.
+
+        Args:
+            place: where it lies; :func:`gpuledger.ledger.places.resolve_place` finds the default.
+            mode: ``append`` creates the file (mode 0640) and its parents, and brings the tables up to date,
+                all or nothing; ``read`` creates and changes nothing and needs no write permission.
+            busy_timeout_ms: how long to wait for another writer.
+
+        Raises:
+            Misconfigured, Unavailable, Corrupt: as :func:`gpuledger.ledger.places.path_of` and
+                :func:`gpuledger.ledger.sqlite.open_connection` say.
+        """
+        path = path_of(place)
+        opened = sqlite.open_connection(path, mode=mode, busy_timeout_ms=busy_timeout_ms)
+        ledger = cls(path, opened, mode=mode)
+        if mode == "append":
+            try:
+                ledger._prepare(opened.outdated)
+            except BaseException:
+                ledger.close()
+                raise
+        return ledger
+
+    def _prepare(self, outdated: bool) -> None:
+        with self._mapped():
+            if outdated:
+                from gpuledger.ledger.migrate import migrate  # noqa: PLC0415 Alembic is only paid for when needed
+
+                with sqlite.transaction(self._connection, write=True):
+                    migrate(self._connection)
+            sqlite.use_wal(self._connection, self.path)
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the file go; a second call does nothing."""
+        self._connection.close()
+
+    @property
+    def connection(self) -> sa.Connection:
+        """The connection, for :mod:`.verify` and statements that have no method here. Read only, please."""
+        return self._connection
+
+    @contextmanager
+    def _mapped(self) -> Iterator[None]:
+        with sqlite.mapped(self.path):
+            try:
+                yield
+            except (sa.exc.DBAPIError, sqlite3.Error) as error:
+                self._refuse_torn_read(error)
+                raise
+            self._refuse_torn_read(None)
+
+    def _refuse_torn_read(self, cause: BaseException | None) -> None:
+        # A reader of a file without a log holds no lock. When a writer comes meanwhile, what was read may
+        # be half old and half new: said, and never handed out as an answer.
+        if self._stamp is not None and sqlite.stamp(self.path) != self._stamp:
+            raise Unavailable(
+                "ledger-busy", f"{self.path} was written while it was read", hint="run the command again"
+            ) from cause
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Every read inside sees the ledger as it was at the first one, whatever is appended meanwhile."""
+        with self._mapped(), sqlite.transaction(self._connection, write=False):
+            yield
+
+    # Writing
+
+    def append(self, rows: Sequence[Row], *, writer: str, at_us: int) -> Appended:
+        """Append what is new of ``rows`` in one transaction, as one link of the writer's chain.
+
+        Args:
+            rows: any kinds, any order; what the ledger knows already is counted, not added.
+            writer: the chain, ``HOST.ROLE``.
+            at_us: now, microseconds UTC.
+
+        Raises:
+            Unavailable: ``ledger-busy``, ``ledger-full``, ``ledger-io``; nothing of ``rows`` was added.
+            Refused: ``read-only`` on a ledger opened to read.
+            TypeError: a row holds a float, a truth value or an absence where none may be: a bug.
+        """
+        self._refuse_reader()
+        with self._mapped():
+            return appending.append_rows(self._connection, self._texts, rows, writer=writer, at_us=at_us)
+
+    def seal(self, at_us: int, *, writer: str) -> Seal:
+        """Append a seal over the heads of all chains, itself a row of ``writer``'s chain."""
+        self._refuse_reader()
+        with self._mapped():
+            with sqlite.transaction(self._connection, write=True):
+                heads = heads_json(self.heads())
+                previous = self._latest_root()
+                root = seal_root(previous, at_us, heads)
+                seal = Seal(at_us=at_us, heads=heads, previous_root=previous, root=root)
+                row = appending.append_in_transaction(self._connection, seal, writer=writer, at_us=at_us)
+            return cast("Seal", row)
+
+    def forget(self, keys: Iterable[str]) -> int:
+        """Delete the text of these keys for good, also from the write-ahead log. Returns how many there were."""
+        self._refuse_reader()
+        with self._mapped():
+            with sqlite.transaction(self._connection, write=True):
+                gone = self._texts.delete(keys)
+            sqlite.erase_traces(self._connection)
+            return gone
+
+    def _refuse_reader(self) -> None:
+        if self._mode != "append":
+            raise Refused("read-only", f"{self.path} was opened to read", hint="open it to append")
+
+    # Texts
+
+    def key_of(self, text: IdentityText) -> str:
+        """The key of a text for rows to refer to; stored with the next append of a row that names it."""
+        with self._mapped():
+            return self._texts.key_of(text)
+
+    def texts(self, keys: Iterable[str] | None = None) -> dict[str, IdentityText]:
+        """Stored texts by key, all without ``keys``; forgotten and unknown keys are left out."""
+        with self._mapped():
+            return self._texts.texts(keys)
+
+    # Reading
+
+    def scan(
+        self,
+        kind: type[R],
+        *,
+        since_us: int | None = None,
+        until_us: int | None = None,
+        hosts: Collection[str] | None = None,
+        pids: Collection[tuple[str, int]] | None = None,
+        devices: Collection[str] | None = None,
+        after: Mapping[str, int] | None = None,
+        upto: Mapping[str, int] | None = None,
+        order: Literal["number", "time"] = "number",
+        descending: bool = False,
+        limit: int | None = None,
+        batch: int = scanning.BATCH,
+    ) -> Iterator[R]:
+        """Rows of one kind, streamed; the arguments are those of :class:`.scanning.Wanted`.
+
+        Finish it before the next append through the same ledger.
+        """
+        wanted = scanning.Wanted(
+            since_us=since_us,
+            until_us=until_us,
+            hosts=hosts,
+            devices=devices,
+            pids=pids,
+            after=after,
+            upto=upto,
+            order=order,
+            descending=descending,
+            limit=limit,
+        )
+        with self._mapped():
+            writers = self.writers() if after is not None or upto is not None else ()
+            yield from cast("Iterator[R]", scanning.scan_rows(self._connection, KIND_OF[kind], wanted, writers, batch))
+
+    def get(self, ref: str) -> Row:
+        """The row behind ``KIND:WRITER/NUMBER``.
+
+        Raises:
+            Misconfigured: ``bad-ref`` when it is no such reference.
+            NotFound: ``no-such-row`` when the ledger holds none.
+        """
+        parts = _REF.fullmatch(ref)
+        kind = _KIND_BY_NAME.get(parts[1]) if parts else None
+        if parts is None or kind is None:
+            raise Misconfigured(
+                "bad-ref",
+                f"{ref!r} is not a reference",
+                hint=f"KIND:WRITER/NUMBER, with KIND one of {', '.join(sorted(_KIND_BY_NAME))}",
+            )
+        codec, table = CODECS[kind.row], kind.table
+        statement = sa.select(*(table.c[name] for name in codec.fields)).where(
+            table.c.writer == parts[2], table.c.number == int(parts[3])
+        )
+        with self._mapped():
+            found = self._connection.execute(statement).first()
+        if found is None:
+            raise NotFound("no-such-row", f"the ledger holds no {ref}", hint="gpuledger journal shows references")
+        return next(codec.decode([tuple(found)]))
+
+    def latest(
+        self, kind: type[R], *, hosts: Collection[str] | None = None, devices: Collection[str] | None = None
+    ) -> R | Missing:
+        """The row of a kind that is last in time; Missing when there is none."""
+        rows = list(self.scan(kind, hosts=hosts, devices=devices, order="time", descending=True, limit=1))
+        return rows[0] if rows else Missing(f"no {kind.kind} row yet")
+
+    def count(self, kind: type[Row]) -> int:
+        """Number of rows of a kind."""
+        with self._mapped():
+            return int(
+                self._connection.execute(sa.select(sa.func.count()).select_from(KIND_OF[kind].table)).scalar_one()
+            )
+
+    def heads(self) -> dict[str, tuple[int, str]]:
+        """Every chain's last number and link hash, by writer."""
+        later = LINK.alias("later")
+        is_last = ~sa.exists().where(later.c.writer == LINK.c.writer, later.c.last_number > LINK.c.last_number)
+        with self._mapped():
+            rows = self._connection.execute(sa.select(LINK.c.writer, LINK.c.last_number, LINK.c.hash).where(is_last))
+            return {writer: (int(number), str(digest)) for writer, number, digest in rows}
+
+    def marks(self) -> dict[str, int]:
+        """Every writer's last number."""
+        with self._mapped():
+            rows = self._connection.execute(
+                sa.select(LINK.c.writer, sa.func.max(LINK.c.last_number)).group_by(LINK.c.writer)
+            )
+            return {writer: int(number) for writer, number in rows}
+
+    def writers(self) -> tuple[str, ...]:
+        """Every writer's name, sorted."""
+        return tuple(sorted(self.marks()))
+
+    def latest_root(self) -> str | Missing:
+        """Root of the last seal, for keeping elsewhere; Missing before the first."""
+        with self._mapped():
+            root = self._latest_root()
+        return Missing("no seal yet") if root == GENESIS else root
+
+    def _latest_root(self) -> str:
+        # The last of the chain of roots, whichever writer made it: the one that no other names as previous.
+        later = SEAL.alias("later")
+        unfollowed = ~sa.exists().where(later.c.previous_root == SEAL.c.root)
+        root = self._connection.execute(
+            sa.select(SEAL.c.root).where(unfollowed).order_by(SEAL.c.at_us.desc()).limit(1)
+        ).scalar()
+        return GENESIS if root is None else str(root)
+
+    def first_moment(self) -> int | Missing:
+        """The earliest moment that evidence or a record speaks of, microseconds UTC."""
+        return self._edge(sa.func.min, "starts")
+
+    def last_moment(self) -> int | Missing:
+        """The latest moment that evidence or a record speaks of, microseconds UTC."""
+        return self._edge(sa.func.max, "ends")
+
+    def _edge(self, edge: Callable[..., sa.ColumnElement[int]], side: str) -> int | Missing:
+        with self._mapped():
+            found = [
+                self._connection.execute(sa.select(edge(getattr(KIND_OF[row], side)))).scalar()
+                for row in (*EVIDENCE, UsageRecord)
+            ]
+        moments = [int(moment) for moment in found if moment is not None]
+        return (min if side == "starts" else max)(moments) if moments else Missing("the ledger is empty")
+
+    # Sums
+
+    def sum_usage(
+        self, meter: str, since_us: int | None = None, until_us: int | None = None, by: Sequence[str] = ()
+    ) -> list[UsageSum]:
+        """Sums of one meter over the hours that begin in [since, until); ``by``: subject, host, device,
+        hour_us, day_us."""
+        with self._mapped():
+            return sums.sum_usage(self._connection, meter, since_us, until_us, by)
+
+    def open_records(self, meter: str, since_us: int | None = None, until_us: int | None = None) -> list[OpenRecord]:
+        """Records whose context was open when recorded, and the driver's row that settled it since."""
+        with self._mapped():
+            return sums.open_records(self._connection, meter, since_us, until_us)
+
+    def coalesced_watches(
+        self, since_us: int | None = None, until_us: int | None = None, source: str = "driver"
+    ) -> list[Watch]:
+        """Watches merged into maximal spans of one host, device, method, interval and status."""
+        with self._mapped():
+            return sums.coalesced_watches(self._connection, since_us, until_us, source)

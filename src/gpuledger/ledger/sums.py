@@ -1,0 +1,190 @@
+"""Sums: what the usage view asks of records and watches, each one SQL statement.
+
+Whether the driver has settled an amount since it was recorded is read here by joining the driver's rows;
+it is never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from gpuledger.ledger.codec import CODECS
+from gpuledger.ledger.sqlite import POSITION
+from gpuledger.model.moments import DAY_US
+from gpuledger.model.rows import UsageRecord, Watch
+
+_PARTS: dict[str, str] = {
+    "subject": "subject",
+    "host": "host",
+    "device": "device",
+    "hour_us": "hour_us",
+    "day_us": f"hour_us - hour_us % {DAY_US}",
+}
+"""What a sum can be grouped by, and its expression."""
+
+_ALL_TIME = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSum:
+    """One group of a sum over records and corrections.
+
+    Args:
+        key: the group, in the order of ``by``.
+        quantity: all of it: settled + gone + open + corrected, in the meter's unit.
+        settled: what the driver had settled when it was recorded.
+        gone: contexts that had ended without a driver row.
+        open: contexts that were still open then; see :func:`open_records`.
+        corrected: corrections, signed.
+    """
+
+    key: tuple[str | int, ...]
+    quantity: int
+    settled: int
+    gone: int
+    open: int
+    corrected: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRecord:
+    """A record of a context that was still open when its hour was recorded.
+
+    Args:
+        record: the record.
+        settled_by: reference of the driver's row that has settled the context since; empty while there is none.
+    """
+
+    record: UsageRecord
+    settled_by: str
+
+
+def sum_usage(
+    connection: sa.Connection, meter: str, since_us: int | None, until_us: int | None, by: Sequence[str]
+) -> list[UsageSum]:
+    """Sums over the records and corrections of the hours that begin in [since, until), sorted by key."""
+    if unknown := [part for part in by if part not in _PARTS]:
+        raise ValueError(f"usage cannot be summed by {unknown}; known: {sorted(_PARTS)}")
+    named = "".join(f"{_PARTS[part]} AS key_{position}, " for position, part in enumerate(by))
+    keys = ", ".join(f"key_{position}" for position in range(len(by)))
+    grouped = f"GROUP BY {', '.join(_PARTS[part] for part in by)}" if by else ""
+    span = "WHERE meter = :meter AND hour_us >= :since_us AND hour_us < :until_us"
+    statement = f"""
+        SELECT {keys}{", " if by else ""}SUM(quantity), SUM(settled), SUM(gone), SUM(corrected)
+        FROM (
+            SELECT {named}
+                   SUM(quantity) AS quantity,
+                   SUM(CASE WHEN context = 'settled' THEN quantity ELSE 0 END) AS settled,
+                   SUM(CASE WHEN context = 'gone' THEN quantity ELSE 0 END) AS gone,
+                   0 AS corrected
+            FROM usage_record {span} {grouped}
+            UNION ALL
+            SELECT {named} SUM(delta), 0, 0, SUM(delta)
+            FROM usage_correction {span} {grouped}
+        ) AS parts
+        {f"GROUP BY {keys} ORDER BY {keys}" if by else ""}"""  # noqa: S608 names are the schema's own, values are bound
+    rows = connection.execute(
+        sa.text(statement),
+        {
+            "meter": meter,
+            "since_us": -_ALL_TIME if since_us is None else since_us,
+            "until_us": _ALL_TIME if until_us is None else until_us,
+        },
+    )
+    sums = []
+    for *key, quantity, settled, gone, corrected in rows:
+        if quantity is None:  # no record at all, summed without a key
+            continue
+        amounts = {"quantity": int(quantity), "settled": int(settled or 0), "gone": int(gone or 0)}
+        still_open = amounts["quantity"] - amounts["settled"] - amounts["gone"] - int(corrected)
+        sums.append(UsageSum(key=tuple(key), **amounts, open=still_open, corrected=int(corrected)))
+    return sums
+
+
+def open_records(connection: sa.Connection, meter: str, since_us: int | None, until_us: int | None) -> list[OpenRecord]:
+    """Records of contexts that were open when recorded, each with the driver's row that settled it since.
+
+    ``context`` is ``PID@START`` there, so the driver's row is found by its natural key ``start:START``.
+    """
+    at = f"{POSITION}(r.context, '@')"
+    fields = CODECS[UsageRecord].fields
+    statement = f"""
+        SELECT {", ".join(f"r.{name}" for name in fields)}, d.writer, d.number
+        FROM usage_record AS r
+        LEFT JOIN driver_record AS d
+          ON d.host = r.host AND d.device = r.device
+         AND d.pid = CAST(substr(r.context, 1, {at} - 1) AS INTEGER)
+         AND d.natural_key = 'start:' || substr(r.context, {at} + 1)
+        WHERE r.meter = :meter AND r.hour_us >= :since_us AND r.hour_us < :until_us AND r.context LIKE '%@%'
+        ORDER BY r.hour_us, r.writer, r.number"""  # noqa: S608 names are the schema's own, values are bound
+    rows = connection.execute(
+        sa.text(statement),
+        {
+            "meter": meter,
+            "since_us": -_ALL_TIME if since_us is None else since_us,
+            "until_us": _ALL_TIME if until_us is None else until_us,
+        },
+    ).fetchall()
+    records = CODECS[UsageRecord].decode(row[:-2] for row in rows)
+    found = []
+    for record, row in zip(records, rows, strict=True):
+        assert isinstance(record, UsageRecord)
+        found.append(OpenRecord(record=record, settled_by="" if row[-2] is None else f"driver:{row[-2]}/{row[-1]}"))
+    return found
+
+
+def coalesced_watches(
+    connection: sa.Connection, since_us: int | None, until_us: int | None, source: str
+) -> list[Watch]:
+    """The watches that touch [since, until), touching or overlapping ones of one kind merged into one span.
+
+    One kind is one host, device, method, interval and status. Readings and new rows are added, ``living``
+    is the highest; ``detail`` belongs to single rows and is left empty. Merged spans have no reference.
+    """
+    one_kind = "host, device, method, interval_ms, status"
+    statement = f"""
+        WITH touching AS (
+            SELECT {one_kind}, since_us, until_us, readings, new_rows, living FROM watch
+            WHERE source = :source AND until_us >= :since_us AND since_us < :until_us
+              AND (until_us > :since_us OR since_us >= :since_us)
+        ), marked AS (
+            SELECT touching.*, CASE WHEN since_us <= MAX(until_us) OVER (
+                PARTITION BY {one_kind} ORDER BY since_us, until_us
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) THEN 0 ELSE 1 END AS opens
+            FROM touching
+        ), islands AS (
+            SELECT marked.*, SUM(opens) OVER (
+                PARTITION BY {one_kind} ORDER BY since_us, until_us
+                ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS island
+            FROM marked
+        )
+        SELECT {one_kind}, MIN(since_us), MAX(until_us), SUM(readings), SUM(new_rows), MAX(living)
+        FROM islands GROUP BY {one_kind}, island
+        ORDER BY host, device, MIN(since_us), method, interval_ms, status"""  # noqa: S608 names are the schema's own, values are bound
+    rows = connection.execute(
+        sa.text(statement),
+        {
+            "source": source,
+            "since_us": -_ALL_TIME if since_us is None else since_us,
+            "until_us": _ALL_TIME if until_us is None else until_us,
+        },
+    )
+    return [
+        Watch(
+            host=host,
+            device=device,
+            source=source,
+            method=method,
+            interval_ms=interval_ms,
+            since_us=since,
+            until_us=until,
+            status=status,
+            readings=int(readings),
+            new_rows=int(new_rows),
+            living=living,
+        )
+        for host, device, method, interval_ms, status, since, until, readings, new_rows, living in rows
+    ]

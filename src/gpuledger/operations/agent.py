@@ -1,0 +1,271 @@
+"""``agent``: looks at the driver, names what it lists, writes down what is new; meters and seals each hour.
+
+The order of one look: the driver, then the names of what it lists, then one transaction. What could
+not be written (a full disk, a lock) is kept and tried again with the next look; what was written is
+written once, however often it is tried.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from gpuledger.clock import Clock
+from gpuledger.errors import Refused, Unavailable
+from gpuledger.ledger.store import Ledger
+from gpuledger.metering.records import CLOSED_AFTER_US
+from gpuledger.model.moments import hour_floor, iso
+from gpuledger.model.readings import Reading
+from gpuledger.model.rows import Row, Watch
+from gpuledger.operations.meter import meter
+from gpuledger.operations.remembering import recall
+from gpuledger.sources.watchers import Watcher
+from gpuledger.watching.observer import Beat, Observer
+
+_BACKLOG_ROWS = 200_000
+"""Rows kept while the ledger cannot be written; beyond it the agent stops, and the time is a watch gap."""
+_BUSY_FRESH_ROWS = 32
+"""More new rows than this in one look: a quarter of the ring, so look more often."""
+_FASTEST_US = 100_000
+
+
+class Source(Protocol):
+    """What can be looked at: NVML, nvidia-smi, or a simulated driver."""
+
+    @property
+    def method(self) -> str:
+        """How it is read: ``nvml``, ``nvidia-smi`` or ``simulated``."""
+        ...
+
+    def read(self, now_us: int) -> Reading:
+        """One look at all devices."""
+        ...
+
+    def enable_accounting(self, uuid: str) -> None:
+        """Switch the driver's accounting on; needs root."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPlan:
+    """How an agent runs.
+
+    Args:
+        host: name of this machine in the ledger.
+        boot_id: the kernel's boot id.
+        interval_us: time between two looks (for ``--once``: between two runs).
+        flush_us: longest time that spans stay unwritten.
+        once: look once and end.
+        enable_accounting: switch the driver's accounting on where it is off.
+    """
+
+    host: str
+    boot_id: str
+    interval_us: int
+    flush_us: int
+    once: bool = False
+    enable_accounting: bool = False
+
+
+class Agent:
+    """The loop.
+
+    Args:
+        ledger: open for appending.
+        source, watcher, clock: the seams to the outside.
+        plan: how to run.
+        talk: says a sentence to the person.
+        stopping: asked before each wait; true ends the loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        source: Source,
+        watcher: Watcher,
+        clock: Clock,
+        plan: AgentPlan,
+        talk: Callable[[str], None],
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._ledger = ledger
+        self._source = source
+        self._watcher = watcher
+        self._clock = clock
+        self.plan = plan
+        self._talk = talk
+        self._stopping = stopping
+        self._backlog: list[Row] = []
+        self._complaint = ""
+        self._enabled: set[str] = set()
+        self._metered_hour_us = 0
+        self._sealed_hour_us = 0
+        self._interval_us = plan.interval_us
+        self._observer = Observer(
+            host=plan.host,
+            boot_id=plan.boot_id,
+            key_of=ledger.key_of,
+            beat=Beat(interval_us=plan.interval_us, flush_us=plan.flush_us),
+            memory=recall(ledger, host=plan.host, now_us=clock.now_us()),
+        )
+
+    def run(self) -> None:
+        """Look until told to stop (or once), then write what is unwritten and seal."""
+        due_us = self._clock.boot_us()
+        while True:
+            self.look()
+            if self.plan.once or self._stopping():
+                break
+            due_us += self._interval_us
+            wait_us = due_us - self._clock.boot_us()
+            if wait_us <= 0:
+                due_us -= wait_us
+            else:
+                self._clock.sleep(wait_us / 1_000_000)
+            if self._stopping():
+                break
+        self.stop()
+
+    def look(self) -> None:
+        """One look, written if the ledger lets it."""
+        at_us, boot_us = self._clock.now_us(), self._clock.boot_us()
+        try:
+            reading = self._source.read(at_us)
+        except Unavailable as error:
+            self._complain(f"the driver did not answer: {error.message}")
+            self._backlog += self._observer.unreachable(at_us=at_us, method=self._source.method, sentence=error.message)
+        else:
+            names = self._watcher.look(
+                self._observer.pids_to_name(reading), at_us, restarted=self._observer.restarted(reading)
+            )
+            self._backlog += self._observer.look(reading, names, at_us=at_us, boot_us=boot_us)
+            if self.plan.enable_accounting:
+                self._enable(reading)
+        self._write(at_us)
+        self._adapt()
+        self._hourly(at_us)
+
+    def stop(self) -> None:
+        """Write what is unwritten, and seal."""
+        at_us = self._clock.now_us()
+        self._backlog += self._observer.flush(self._source.method, at_us)
+        self._ledger.append(self._backlog, writer=f"{self.plan.host}.agent", at_us=at_us)
+        self._backlog = []
+        if not self.plan.once:
+            self._ledger.seal(at_us, writer=f"{self.plan.host}.agent")
+
+    def _write(self, at_us: int) -> None:
+        if not self._backlog:
+            return
+        try:
+            appended = self._ledger.append(self._backlog, writer=f"{self.plan.host}.agent", at_us=at_us)
+        except Unavailable as error:
+            if len(self._backlog) > _BACKLOG_ROWS:
+                raise
+            self._complain(f"not written yet, {len(self._backlog)} rows kept in memory: {error.message}")
+            return
+        for problem in appended.conflicts:
+            self._talk(f"note: {problem}")
+        self._backlog = []
+        if self._complaint:
+            self._complaint = ""
+            self._talk(f"{iso(at_us)} all is well again")
+
+    def _complain(self, sentence: str) -> None:
+        """Say a trouble once, not at every look."""
+        kind = sentence.partition(",")[0]
+        if kind != self._complaint:
+            self._talk(f"{iso(self._clock.now_us())} {sentence}")
+        self._complaint = kind
+
+    def _enable(self, reading: Reading) -> None:
+        for device in reading.devices.values():
+            if device.accounting != "disabled" or device.mig:
+                continue
+            self._source.enable_accounting(device.uuid)
+            again = " again (the driver was reloaded)" if device.uuid in self._enabled else ""
+            self._enabled.add(device.uuid)
+            at_us = self._clock.now_us()
+            self._talk(f"{iso(at_us)} accounting enabled{again} on {device.product} {device.uuid}")
+            self._backlog.append(
+                Watch(
+                    host=self.plan.host,
+                    device=device.uuid,
+                    source="driver",
+                    method=self._source.method,
+                    interval_ms=0,
+                    since_us=at_us,
+                    until_us=at_us,
+                    status="ok",
+                    detail=f"accounting enabled{again} by the agent",
+                )
+            )
+
+    def _adapt(self) -> None:
+        """Look more often while the driver's ring of 128 rows fills quickly."""
+        fresh = self._observer.most_fresh_rows
+        if fresh > _BUSY_FRESH_ROWS:
+            self._interval_us = max(_FASTEST_US, min(self._interval_us, self._interval_us * _BUSY_FRESH_ROWS // fresh))
+        elif self._interval_us < self.plan.interval_us:
+            self._interval_us = min(self.plan.interval_us, self._interval_us * 2)
+        if self._interval_us != self._observer.beat.interval_us:
+            self._observer.beat = Beat(interval_us=self._interval_us, flush_us=self.plan.flush_us)
+
+    def _hourly(self, at_us: int) -> None:
+        """Close the hour that is over for the grace period, and seal."""
+        if self.plan.once or self._backlog:
+            return
+        closed_us = hour_floor(at_us - CLOSED_AFTER_US)
+        if closed_us == self._metered_hour_us:
+            return
+        try:
+            meter(self._ledger, now_us=at_us, writer=f"{self.plan.host}.meter")
+            if hour_floor(at_us) != self._sealed_hour_us:
+                self._ledger.seal(at_us, writer=f"{self.plan.host}.agent")
+                self._sealed_hour_us = hour_floor(at_us)
+        except Unavailable as error:
+            self._complain(f"the hour could not be metered yet: {error.message}")
+            return
+        self._metered_hour_us = closed_us
+
+
+class OneAgent:
+    """Holds the place of the one agent of a ledger on this machine, by a lock that dies with the process.
+
+    Args:
+        ledger_path: the ledger's file; the lock lies beside it.
+
+    Raises:
+        Refused: ``agent-running`` on entry, when another holds it.
+    """
+
+    def __init__(self, ledger_path: Path) -> None:
+        self._path = ledger_path.with_name(ledger_path.name + ".agent")
+        self._descriptor = -1
+
+    def __enter__(self) -> OneAgent:
+        try:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        except OSError as error:
+            raise Unavailable("ledger-permission", f"{self._path}: {error.strerror}", hint="check --ledger") from None
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._descriptor)
+            raise Refused(
+                "agent-running",
+                "another agent is writing to this ledger, and two would watch the same things twice",
+                hint="gpuledger usage   (reads while it runs), or --ledger with another place",
+            ) from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)

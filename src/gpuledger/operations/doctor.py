@@ -1,0 +1,129 @@
+"""``doctor``: what is missing on this machine, and the command that mends it. Changes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpuledger.errors import GpuledgerError, Unavailable
+from gpuledger.ledger.store import Ledger
+from gpuledger.model.checks import Check, DoctorReport, Verdict
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import MINUTE_US, SECOND_US, iso
+from gpuledger.model.readings import DeviceReading
+from gpuledger.model.rows import Watch
+from gpuledger.operations.start_agent import choose_source
+from gpuledger.sources import procfs
+
+_QUIET_US = 10 * MINUTE_US
+
+
+def doctor(*, host: str, place: Path, now_us: int) -> DoctorReport:
+    """Every check, in the order of the river: driver, naming, ledger, agent."""
+    checks = [*_driver(now_us), *_naming(), *_ledger(place, host, now_us)]
+    return DoctorReport(host=host, at_us=now_us, checks=tuple(checks))
+
+
+def _driver(now_us: int) -> Iterator[Check]:
+    notes: list[str] = []
+    try:
+        source = choose_source(notes.append)
+        reading = source.read(now_us)
+    except Unavailable as error:
+        yield Check(
+            name="driver", verdict=Verdict.FOUND, sentence=error.message,
+            hint="install NVIDIA's driver, or try `gpuledger demo`, which needs no GPU",
+        )  # fmt: skip
+        return
+    yield Check(
+        name="driver",
+        verdict=Verdict.NOTE if notes else Verdict.OK,
+        sentence=f"{len(reading.devices)} devices, driver {reading.driver_version or 'unknown'}, by {reading.method}",
+        findings=tuple(notes),
+    )
+    for device in reading.devices.values():
+        yield _accounting(device)
+    for problem in reading.problems:
+        yield Check(name="reading", verdict=Verdict.NOTE, sentence=str(problem))
+
+
+def _accounting(device: DeviceReading) -> Check:
+    name = f"accounting {device.product} {device.uuid}"
+    if device.accounting == "enabled":
+        sentence = f"enabled; {len(device.finished)} of 128 finished rows, {len(device.living)} contexts alive"
+        return Check(name=name, verdict=Verdict.OK, sentence=sentence)
+    if device.mig or device.accounting == "unsupported":
+        return Check(
+            name=name, verdict=Verdict.NOTE,
+            sentence="no accounting here (MIG, or a device without it): the living are still metered",
+        )  # fmt: skip
+    return Check(
+        name=name, verdict=Verdict.FOUND, sentence="accounting is off: what ran and exited leaves no row",
+        hint="sudo gpuledger agent --enable-accounting   (or once: sudo nvidia-smi -am 1)",
+    )  # fmt: skip
+
+
+def _naming() -> Iterator[Check]:
+    try:
+        inode = Path("/proc/self/ns/pid").stat().st_ino
+    except OSError as error:
+        yield Check(
+            name="proc", verdict=Verdict.FOUND, sentence=f"/proc cannot be read: {error.strerror}", hint="mount /proc"
+        )
+        return
+    # PROC_PID_INIT_INO in include/linux/proc_ns.h: the inode of the init pid namespace is fixed
+    if inode != 0xEFFFFFFC:
+        yield Check(
+            name="pid-namespace", verdict=Verdict.FOUND,
+            sentence="not the host's pid namespace: the driver hides other pids, or numbers them otherwise",
+            hint="run on the host, or the container with --pid=host",
+        )  # fmt: skip
+    else:
+        yield Check(name="pid-namespace", verdict=Verdict.OK, sentence="the host's own: the driver's pids are ours")
+    other = procfs.read_identity(1)
+    if isinstance(other, Missing):
+        yield Check(
+            name="proc", verdict=Verdict.FOUND, sentence=f"other people's processes cannot be read ({other.reason})",
+            hint="run the agent as root, or mount /proc without hidepid",
+        )  # fmt: skip
+    else:
+        yield Check(name="proc", verdict=Verdict.OK, sentence="other people's processes can be read")
+    yield Check(
+        name="naming", verdict=Verdict.NOTE,
+        sentence="by polling: a process that lives shorter than the interval can be missed, and is counted as such",
+        hint="gpuledger blind   (prints the chance by length)",
+    )  # fmt: skip
+
+
+def _ledger(path: Path, host: str, now_us: int) -> Iterator[Check]:
+    if not path.exists():
+        parent = next(folder for folder in path.parents if folder.exists())
+        writable = os.access(parent, os.W_OK)
+        yield Check(
+            name="ledger",
+            verdict=Verdict.NOTE if writable else Verdict.FOUND,
+            sentence=f"none yet at {path}"
+            + ("; the agent makes it" if writable else f", and {parent} cannot be written"),
+            hint="gpuledger agent" if writable else "run as the owner of that folder, or --ledger PLACE",
+        )
+        return
+    try:
+        with Ledger.open(path, mode="read") as ledger:
+            last = ledger.latest(Watch, hosts=[host])
+            yield Check(name="ledger", verdict=Verdict.OK, sentence=f"{path} can be read")
+    except GpuledgerError as error:
+        yield Check(name="ledger", verdict=Verdict.FOUND, sentence=error.message, hint=error.hint)
+        return
+    if isinstance(last, Missing):
+        yield Check(
+            name="agent", verdict=Verdict.FOUND, sentence=f"no agent has looked at {host} yet", hint="gpuledger agent"
+        )
+    elif now_us - last.until_us > _QUIET_US:
+        ago_s = (now_us - last.until_us) // SECOND_US
+        yield Check(
+            name="agent", verdict=Verdict.FOUND, sentence=f"the last look was at {iso(last.until_us)}, {ago_s} s ago",
+            hint="gpuledger agent",
+        )  # fmt: skip
+    else:
+        yield Check(name="agent", verdict=Verdict.OK, sentence=f"last look written at {iso(last.until_us)}")

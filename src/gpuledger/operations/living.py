@@ -1,0 +1,83 @@
+"""Contexts still open: what the last looks saw alive and the driver has not settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuledger.accounting.amounts import OpenContext
+from gpuledger.ledger.store import Ledger
+from gpuledger.metering.contexts import contexts
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import MINUTE_US
+from gpuledger.model.quantities import Context, Evidence
+from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Sighting
+from gpuledger.operations.evidence import first_naming_watches
+
+_RECENT_US = 15 * MINUTE_US
+"""An agent writes what lives every five minutes at least: the last such span before its last look is enough."""
+
+
+def open_contexts(ledger: Ledger, *, since_us: int, until_us: int) -> Iterable[OpenContext]:
+    """Contexts that are open, with their time inside the window; not those outside it."""
+    alive = list(_last_seen_alive(ledger))
+    if not alive:
+        return
+    pids = {(row.host, row.pid) for row in alive}
+    sightings = {row.ref: row for row in alive}
+    looked = {(row.host, row.pid) for row in alive if isinstance(row.context_started_at_us, Missing)}
+    if looked:
+        sightings.update((row.ref, row) for row in ledger.scan(Sighting, pids=looked))
+    identities = tuple(ledger.scan(ProcessIdentity, pids=pids))
+    evidence = Evidence(
+        driver_records=tuple(ledger.scan(DriverRecord, pids=pids)),
+        sightings=tuple(sightings.values()),
+        identities=identities,
+        watches=tuple(first_naming_watches(ledger, {host for host, _ in pids})),
+    )
+    started = {(row.host, row.boot_id, row.pid, row.start_ticks): row.started_at_us for row in identities}
+    for found in contexts(evidence):
+        if not found.open or found.spans[0][0] >= until_us or found.last_seen_us < since_us:
+            continue
+        key = (found.host, found.process[0], found.pid, found.process[1])
+        known = started.get(key, Missing("the process was not read"))
+        yield OpenContext(
+            host=found.host,
+            device=found.device,
+            pid=found.pid,
+            subject=found.subject,
+            since_us=_since(found),
+            quantity=_inside(found, since_us, until_us),
+            accounted=found.accounted,
+            process_started_at_us=known,
+            seen_at_us=found.last_seen_us,
+            memory_mib=found.peak_memory_mib,
+        )
+
+
+def _last_seen_alive(ledger: Ledger) -> Iterable[Sighting]:
+    """The last sighting of each context that no look has missed since; dumps are each a look of its own."""
+    latest: dict[tuple[str, str, int], Sighting] = {}
+    for host in {event.host for event in ledger.scan(DeviceEvent)}:
+        last = ledger.latest(Sighting, hosts=[host])
+        if isinstance(last, Missing):
+            continue
+        recent = list(
+            ledger.scan(Sighting, hosts=[host], since_us=last.until_us - _RECENT_US, until_us=last.until_us + 1)
+        )
+        imported = ledger.scan(Sighting, upto={f"{host}.import": 2**62})
+        for row in sorted([*imported, *recent], key=lambda row: (row.until_us, row.samples == 0, row.number)):
+            latest[row.host, row.device, row.pid] = row
+    return [row for row in latest.values() if isinstance(row.gone_at_us, Missing)]
+
+
+def _since(found: Context) -> int | Missing:
+    if not isinstance(found.started_at_us, Missing):
+        return found.started_at_us
+    return found.spans[0][0] if found.context_ms else found.started_at_us
+
+
+def _inside(found: Context, since_us: int, until_us: int) -> int | Missing:
+    """Whole ms inside the window. One look without a start says that it lives, not for how long."""
+    if isinstance(found.started_at_us, Missing) and not found.context_ms:
+        return Missing("seen once, and no start is known")
+    return sum(max(0, min(end, until_us) - max(start, since_us)) // 1000 for start, end in found.spans)

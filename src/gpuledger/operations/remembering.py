@@ -1,0 +1,93 @@
+"""What a starting agent reads back of the run before: devices, the driver's list, open contexts, last looks."""
+
+from __future__ import annotations
+
+from gpuledger.ledger.store import Ledger
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import DAY_US
+from gpuledger.model.readings import FinishedRow
+from gpuledger.model.reasons import UnknownReason
+from gpuledger.model.rows import DeviceEvent, DriverRecord, Sighting, Watch
+from gpuledger.watching.accounting import RING_ROWS, AccountingList, remembered
+from gpuledger.watching.contexts import LiveContext
+from gpuledger.watching.observer import Memory
+
+_FORGETFUL = (UnknownReason.ACCOUNTING_RESET, UnknownReason.ACCOUNTING_DISABLED, UnknownReason.ACCOUNTING_UNSUPPORTED)
+_MODES = {
+    "ok": "enabled",
+    UnknownReason.EMPTY_LEDGER: "enabled",
+    UnknownReason.RING_OVERFLOW: "enabled",
+    UnknownReason.ACCOUNTING_DISABLED: "disabled",
+    UnknownReason.ACCOUNTING_UNSUPPORTED: "unsupported",
+}
+
+
+def recall(ledger: Ledger, *, host: str, now_us: int) -> Memory:
+    """The memory of an observer on ``host`` as of ``now_us``. Imports of dumps are no looks of this agent."""
+    memory = Memory()
+    for event in ledger.scan(DeviceEvent, hosts=[host], order="time"):
+        if event.method != "import":
+            memory.devices[event.device] = event
+    watches = [
+        row
+        for row in ledger.scan(Watch, hosts=[host], order="time", descending=True, limit=_recent_rows(memory))
+        if row.method not in ("import", "clock") and row.until_us <= now_us
+    ]
+    for watch in watches:
+        if watch.readings:
+            memory.looked_us[watch.device] = max(watch.until_us, memory.looked_us.get(watch.device, 0))
+    for device in memory.devices.values():
+        if not device.parent:
+            memory.lists[device.device] = _list(ledger, host, device.device, watches)
+    looked_us = max(memory.looked_us.values(), default=None)
+    if looked_us is not None:
+        memory.contexts = _open_contexts(ledger, host, looked_us)
+    return memory
+
+
+def _recent_rows(memory: Memory) -> int:
+    return 50 * (len(memory.devices) + 1)
+
+
+def _list(ledger: Ledger, host: str, device: str, watches: list[Watch]) -> AccountingList:
+    """The rows that the driver may still list: the newest 128 read since accounting was last known to be lost."""
+    own = [row for row in watches if row.device == device and row.source == "driver"]
+    lost_us = max((row.until_us for row in own if row.status in _FORGETFUL), default=0)
+    mode = next((_MODES[row.status] for row in own if row.status in _MODES), "")
+    newest = ledger.scan(DriverRecord, hosts=[host], devices=[device], descending=True, limit=RING_ROWS)
+    rows = [
+        FinishedRow(
+            pid=row.pid,
+            started_at_us=row.started_at_us,
+            context_ms=row.context_ms,
+            peak_memory_mib=row.peak_memory_mib,
+            gpu_percent=row.gpu_percent,
+            memory_percent=row.memory_percent,
+        )
+        for row in newest
+        if row.method != "import" and row.read_at_us >= lost_us
+    ]
+    return AccountingList(known=remembered(rows), mode=mode)
+
+
+def _open_contexts(ledger: Ledger, host: str, looked_us: int) -> dict[tuple[str, int], LiveContext]:
+    latest: dict[tuple[str, int], Sighting] = {}
+    rows = ledger.scan(Sighting, hosts=[host], since_us=looked_us - DAY_US, until_us=looked_us + 1, order="time")
+    for row in rows:
+        if row.method != "import":
+            latest[row.device, row.pid] = row
+    return {
+        key: LiveContext(
+            device=row.device,
+            pid=row.pid,
+            boot_id=row.boot_id,
+            start_ticks=row.start_ticks,
+            started_at_us=row.context_started_at_us,
+            since_us=row.until_us,
+            last_look_us=row.until_us,
+            accounted=row.accounted,
+            absent_readings=2 if row.accounted == "no" else 0,
+        )
+        for key, row in latest.items()
+        if isinstance(row.gone_at_us, Missing)
+    }

@@ -1,0 +1,206 @@
+"""``usage``: records where hours are recorded, evidence where they are not, names by policy, blind spots beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gpuledger.accounting.amounts import METERS_BY_NAME, Amount, Grain, OpenContext, grain_for
+from gpuledger.accounting.owners import Naming
+from gpuledger.accounting.rollup import parse_by, roll_up
+from gpuledger.errors import Misconfigured
+from gpuledger.ledger.store import Ledger
+from gpuledger.metering.coverage import coverage
+from gpuledger.metering.derive import derive
+from gpuledger.model.meters import GPU_BUSY, GPU_CONTEXT, Meter
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import day_floor
+from gpuledger.model.policy import Policy
+from gpuledger.model.quantities import Coverage, Quantity
+from gpuledger.model.rows import DeviceEvent, Pass, PolicyVersion
+from gpuledger.model.usage import UsageReport
+from gpuledger.operations.evidence import covered_spans, load_evidence, uncovered, within
+from gpuledger.operations.living import open_contexts
+from gpuledger.sources import policy_file
+
+_SETTLED = "settled"
+
+
+def window(ledger: Ledger, *, since: int | None, until: int | None, now_us: int) -> tuple[int, int]:
+    """The window asked for: by default from the first evidence to now; the future is not asked about.
+
+    Raises:
+        Misconfigured: ``empty-window`` when it ends before it begins.
+    """
+    until_us = now_us if until is None else min(until, now_us)
+    if since is not None:
+        since_us = since
+    else:
+        first_us = ledger.first_moment()
+        since_us = until_us if isinstance(first_us, Missing) else min(first_us, until_us)
+    if since_us > until_us or (since is not None and since_us == until_us):
+        raise Misconfigured("empty-window", "the window ends before it begins", hint="--since must lie before --until")
+    return since_us, until_us
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What every view of a window starts from.
+
+    Args:
+        amounts: recorded and provisional, of the meters asked for.
+        open_contexts: contexts still open.
+        coverage: spans of every device, filling the window.
+        naming: resolves the subjects of all of them.
+        classes: accounting class by (host, device).
+    """
+
+    amounts: tuple[Amount, ...]
+    open_contexts: tuple[OpenContext, ...]
+    coverage: tuple[Coverage, ...]
+    naming: Naming
+    classes: dict[tuple[str, str], str]
+
+
+def usage(ledger: Ledger, *, meter: str, by: Sequence[str], since_us: int, until_us: int, now_us: int) -> UsageReport:
+    """Who used how much of one meter in a window.
+
+    Raises:
+        Misconfigured: ``unknown-meter`` or ``unknown-grouping``.
+    """
+    if meter not in METERS_BY_NAME:
+        raise Misconfigured("unknown-meter", f"{meter!r} is no meter", hint=f"one of {', '.join(METERS_BY_NAME)}")
+    grouping = parse_by(",".join(by))
+    asked = METERS_BY_NAME[meter]
+    meters = (GPU_CONTEXT, GPU_BUSY) if asked is GPU_CONTEXT else (asked,)
+    answer = answer_window(ledger, meters=meters, by=grouping, since_us=since_us, until_us=until_us, now_us=now_us)
+    return roll_up(
+        meter=asked,
+        by=grouping,
+        since_us=since_us,
+        until_us=until_us,
+        amounts=answer.amounts,
+        naming=answer.naming,
+        classes=answer.classes,
+        coverage=answer.coverage,
+        open_contexts=answer.open_contexts,
+    )
+
+
+def answer_window(
+    ledger: Ledger, *, meters: Sequence[Meter], by: Sequence[str], since_us: int, until_us: int, now_us: int
+) -> Answer:
+    """Amounts, open contexts, coverage and names of a window."""
+    versions = policies(ledger, now_us=now_us)
+    changes_us = sorted({effective_us for effective_us, _ in versions})
+    grain = grain_for(by=by, changes_us=changes_us, since_us=since_us, until_us=until_us)
+    gaps = uncovered(covered_spans(ledger.scan(Pass)), since_us=since_us, until_us=until_us)
+    amounts = [
+        amount
+        for start_us, end_us in within(gaps, since_us=since_us, until_us=until_us)
+        for meter in meters
+        for amount in recorded_amounts(ledger, meter, start_us, end_us, grain)
+    ]
+    wanted = {meter.name for meter in meters}
+    for start_us, end_us in gaps:
+        evidence = load_evidence(ledger, since_us=start_us, until_us=end_us)
+        derived = derive(evidence, since_us=start_us, until_us=end_us)
+        amounts += [provisional(found, grain) for found in derived if found.meter in wanted]
+    living = tuple(open_contexts(ledger, since_us=since_us, until_us=until_us))
+    keys = {amount.subject for amount in amounts} | {context.subject for context in living}
+    classes, physical = devices_of(ledger)
+    return Answer(
+        amounts=tuple(amounts),
+        open_contexts=living,
+        coverage=tuple(
+            coverage(
+                ledger.coalesced_watches(since_us=since_us, until_us=until_us, source="driver"),
+                physical,
+                since_us=since_us,
+                until_us=until_us,
+            )
+        ),
+        naming=Naming(texts=ledger.texts(keys), versions=versions),
+        classes=classes,
+    )
+
+
+def recorded_amounts(ledger: Ledger, meter: Meter, since_us: int, until_us: int, grain: Grain) -> Iterable[Amount]:
+    """Records and corrections of whole hours; what was open when recorded is settled if a driver row says so since."""
+    graded = meter is GPU_CONTEXT
+    time_column = {Grain.HOUR: ("hour_us",), Grain.DAY: ("day_us",), Grain.WINDOW: ()}[grain]
+    by = ("subject", "host", "device", *time_column)
+    settled_since = _settled_since(ledger, meter, since_us, until_us, grain) if graded else {}
+    for row in ledger.sum_usage(meter.name, since_us=since_us, until_us=until_us, by=by):
+        settled = min(row.quantity, row.settled + row.corrected + settled_since.get(row.key, 0)) if graded else 0
+        settled = max(settled, 0) if row.quantity >= 0 else settled
+        subject, host, device = (str(part) for part in row.key[:3])
+        yield Amount(
+            meter=meter.name,
+            subject=subject,
+            host=host,
+            device=device,
+            at_us=int(row.key[3]) if time_column else since_us,
+            grain=grain,
+            quantity=row.quantity,
+            settled=settled,
+            observed=row.quantity - settled if graded else 0,
+        )
+
+
+def _settled_since(
+    ledger: Ledger, meter: Meter, since_us: int, until_us: int, grain: Grain
+) -> dict[tuple[str | int, ...], int]:
+    """What was open when its hour was recorded and the driver has settled by now, by the keys of the sums."""
+    settled: dict[tuple[str | int, ...], int] = {}
+    for found in ledger.open_records(meter.name, since_us, until_us):
+        if not found.settled_by:
+            continue
+        record = found.record
+        key: tuple[str | int, ...] = (record.subject, record.host, record.device)
+        if grain is not Grain.WINDOW:
+            key = (*key, record.hour_us if grain is Grain.HOUR else day_floor(record.hour_us))
+        settled[key] = settled.get(key, 0) + record.quantity
+    return settled
+
+
+def provisional(found: Quantity, grain: Grain) -> Amount:
+    """A derived amount of an hour (or a part of one) that is not recorded."""
+    graded = found.meter == GPU_CONTEXT.name
+    settled = found.quantity if found.context == _SETTLED else 0
+    return Amount(
+        meter=found.meter,
+        subject=found.subject,
+        host=found.host,
+        device=found.device,
+        at_us=found.hour_us,
+        grain=Grain.HOUR if grain is Grain.WINDOW else grain,
+        quantity=found.quantity,
+        settled=settled if graded else 0,
+        observed=found.quantity - settled if graded else 0,
+        provisional=True,
+    )
+
+
+def policies(ledger: Ledger, *, now_us: int) -> list[tuple[int, Policy]]:
+    """Every applied version, understood, in the order in which they were applied."""
+    found = sorted(ledger.scan(PolicyVersion), key=lambda row: row.version)
+    return [
+        (
+            row.effective_from_us,
+            policy_file.parse(row.document, path=f"policy {row.version}", now_us=row.applied_at_us)[0],
+        )
+        for row in found
+        if row.applied_at_us <= now_us
+    ]
+
+
+def devices_of(ledger: Ledger) -> tuple[dict[tuple[str, str], str], list[tuple[str, str]]]:
+    """Accounting class by (host, device), and the physical GPUs, each once."""
+    classes: dict[tuple[str, str], str] = {}
+    physical: dict[tuple[str, str], None] = {}
+    for event in ledger.scan(DeviceEvent, order="time"):
+        classes[event.host, event.device] = event.class_name
+        if not event.parent:
+            physical[event.host, event.device] = None
+    return classes, list(physical)

@@ -1,0 +1,152 @@
+"""``verify``: the chains and seals of the ledger, its records derived again, and the laws.
+
+Records are derived from the evidence that the last pass had seen, so that evidence which simply
+waits for the next pass is no difference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from gpuledger.ledger.store import Ledger
+from gpuledger.ledger.verify import CHECKS, verify_ledger
+from gpuledger.metering.derive import derive
+from gpuledger.metering.records import compare
+from gpuledger.model.checks import Check, Verdict, VerifyReport
+from gpuledger.model.meters import METERS
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import DAY_US, HOUR_US, iso
+from gpuledger.model.rows import ROWS, Pass, UsageCorrection, UsageRecord
+from gpuledger.operations.evidence import covered_spans, load_evidence
+
+_MOST_FINDINGS = 20
+
+
+def verify(
+    ledger: Ledger, *, now_us: int, kept_root: str = "", progress: Callable[[int, int], None] | None = None
+) -> VerifyReport:
+    """Every check, in order; a check that finds something does not stop the next.
+
+    Args:
+        ledger: open in either mode.
+        now_us: the time of the report.
+        kept_root: a root printed earlier and kept elsewhere, which must be among the seals; may be empty.
+        progress: called with days done and days in all.
+    """
+    checks = _stored(ledger, kept_root)
+    if not any(check.verdict is Verdict.DAMAGED for check in checks):
+        checks.append(_derived_again(ledger, progress))
+        checks.append(_positive(ledger))
+    else:
+        checks.append(
+            Check(
+                name="records-derived-again",
+                verdict=Verdict.SKIPPED,
+                sentence="the rows themselves are damaged, so deriving from them would prove nothing",
+            )
+        )
+    return VerifyReport(
+        ledger=str(ledger.path),
+        at_us=now_us,
+        checks=tuple(checks),
+        counts=tuple((kind.kind, ledger.count(kind)) for kind in ROWS),
+        root=_root(ledger),
+    )
+
+
+def _stored(ledger: Ledger, kept_root: str) -> list[Check]:
+    """The checks of the ledger itself: what they find is damage."""
+    found = verify_ledger(ledger, kept_root=kept_root)
+    titles = {check.code: check.title for check in CHECKS}
+    codes = [*titles, *(finding.code for finding in found if finding.code not in titles)]
+    return [
+        _check(
+            code,
+            titles.get(code, "the ledger can be read and is sealed as it was"),
+            [f"{finding.where}: {finding.sentence}" for finding in found if finding.code == code],
+            Verdict.DAMAGED,
+            "restore the ledger from a backup, and compare its latest root with one kept elsewhere",
+        )
+        for code in dict.fromkeys(codes)
+    ]
+
+
+def _derived_again(ledger: Ledger, progress: Callable[[int, int], None] | None) -> Check:
+    """Derived = recorded + corrections, for every recorded hour."""
+    passes = sorted(ledger.scan(Pass), key=lambda row: (row.at_us, row.covered_until_us))
+    spans = covered_spans(passes)
+    marks: dict[str, int] = json.loads(passes[-1].evidence_marks) if passes else {}
+    findings: list[str] = []
+    days = list(_days(spans))
+    for done, (since_us, until_us) in enumerate(days, start=1):
+        evidence = load_evidence(ledger, since_us=since_us, until_us=until_us, upto=marks)
+        _, corrections = compare(
+            derive(evidence, since_us=since_us, until_us=until_us),
+            ledger.scan(UsageRecord, since_us=since_us, until_us=until_us),
+            ledger.scan(UsageCorrection, since_us=since_us, until_us=until_us),
+            covered_hours=range(since_us, until_us, HOUR_US),
+            recorded_at_us=passes[-1].at_us,
+            watches=evidence.watches,
+        )
+        findings += [
+            f"{row.meter} {iso(row.hour_us)} {row.host} {row.device} {row.subject}: "
+            f"derived again it differs by {row.delta:+d}"
+            for row in corrections
+        ]
+        if progress is not None:
+            progress(done, len(days))
+    return _check(
+        "records-derived-again", "every recorded hour, derived again from its evidence, equals records + corrections",
+        findings,
+    )  # fmt: skip
+
+
+def _positive(ledger: Ledger) -> Check:
+    """No key of any meter adds up to less than nothing."""
+    sums: Counter[tuple[str, int, str, str, str]] = Counter()
+    for correction in ledger.scan(UsageCorrection):
+        key = (correction.meter, correction.hour_us, correction.host, correction.device, correction.subject)
+        sums[key] += correction.delta
+    if sums:
+        for record in ledger.scan(UsageRecord):
+            key = (record.meter, record.hour_us, record.host, record.device, record.subject)
+            if key in sums:
+                sums[key] += record.quantity
+    findings = [
+        f"{key[0]} {iso(key[1])} {key[2]} {key[3]} {key[4]}: {total}" for key, total in sums.items() if total < 0
+    ]
+    known = {meter.name for meter in METERS}
+    findings += sorted({f"unknown meter {row.meter}" for row in ledger.scan(UsageRecord) if row.meter not in known})
+    return _check("sums-not-negative", "record + corrections of every key is 0 or more, of a known meter", findings)
+
+
+def _check(
+    name: str,
+    sentence: str,
+    findings: list[str],
+    verdict: Verdict = Verdict.FOUND,
+    hint: str = "gpuledger explain REF   (from a record to its evidence)",
+) -> Check:
+    shown = tuple(findings[:_MOST_FINDINGS])
+    if len(findings) > _MOST_FINDINGS:
+        shown = (*shown, f"and {len(findings) - _MOST_FINDINGS} more")
+    return Check(
+        name=name,
+        verdict=verdict if findings else Verdict.OK,
+        sentence=sentence,
+        findings=shown,
+        hint=hint if findings else "",
+    )
+
+
+def _root(ledger: Ledger) -> str:
+    root = ledger.latest_root()
+    return "" if isinstance(root, Missing) else root
+
+
+def _days(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    for since_us, until_us in spans:
+        for start_us in range(since_us, until_us, DAY_US):
+            yield start_us, min(start_us + DAY_US, until_us)

@@ -1,0 +1,119 @@
+"""The sections that stand under every total: watched, not seen, still running, never accounted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from gpuledger.model.durations import count, duration_ms, duration_s, memory_mib, percent
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import iso
+from gpuledger.model.usage import NeverAccounted, UnknownSize, UnknownSpan, UnsettledRow, Watched
+from gpuledger.reports.cells import UNKNOWN, cell, device_name, heading, indented, known, reasons, table
+
+MOST_SPANS = 8
+"""Spans listed one by one; more are counted, and JSON has them all."""
+
+
+def watched_line(watched: Watched) -> Text:
+    """``Watched 21 h 26 min of 24 h device time (89.3 %)``."""
+    if not watched.of:
+        return Text("Watched: no device is known for this time", style="yellow")
+    share = percent(Fraction(watched.seconds, watched.of))
+    whole = watched.seconds == watched.of
+    style = "" if whole else "yellow"
+    return Text(f"Watched {duration_s(watched.seconds)} of {duration_s(watched.of)} device time ({share})", style=style)
+
+
+def not_seen(sizes: Sequence[UnknownSize], spans: Sequence[UnknownSpan], watched: Watched) -> list[RenderableType]:
+    """UNKNOWN time by reason, with its size, where it lies, what it means, and the command that helps."""
+    if not sizes:
+        return [heading("Not seen", "nothing: the whole time was watched")] if watched.of else []
+    seconds = sum(size.seconds for size in sizes)
+    lines: list[RenderableType] = [
+        heading(
+            "Not seen",
+            f"{duration_s(seconds)} of device time is {UNKNOWN}; it is time, not amount: nothing is added for it",
+        )
+    ]
+    for size in sizes:
+        same = [span for span in spans if span.reason == size.reason]
+        line = Text(f"{UNKNOWN} {size.reason}  ", style="yellow")
+        line.append(f"{duration_s(size.seconds)}", style="bold not yellow")
+        several = f", {count(size.spans)} spans on {count(size.devices)} device{'s' if size.devices > 1 else ''}"
+        line.append(several if size.spans > 1 else "", style="not yellow")
+        lines += [
+            indented(line),
+            indented(indented(Text(size.meaning))),
+            *(indented(indented(_where(span))) for span in same[:MOST_SPANS]),
+        ]
+        if len(same) > MOST_SPANS:
+            lines.append(indented(indented(Text(f"and {count(len(same) - MOST_SPANS)} more", style="dim"))))
+        lines.append(indented(indented(Text.assemble("what helps: ", (size.command, "bold")))))
+    return lines
+
+
+def still_running(rows: Sequence[UnsettledRow], quantity: int | Missing, *, inside: str) -> list[RenderableType]:
+    """Open contexts: in the rows already, listed so that they are seen."""
+    if not rows:
+        return []
+    grid = table()
+    grid.add_column("service", overflow="fold")
+    grid.add_column("pid", justify="right", no_wrap=True)
+    grid.add_column("on", overflow="fold")
+    grid.add_column("since", no_wrap=True)
+    grid.add_column("so far", justify="right", no_wrap=True)
+    for row in rows:
+        grid.add_row(
+            cell(row.service),
+            str(row.pid),
+            cell(f"{row.host} {device_name(row.device)}"),
+            known(row.since_us, iso),
+            known(row.quantity, duration_ms),
+        )
+    size = known(quantity, duration_ms).plain
+    missing = reasons(*(value for row in rows for value in (row.since_us, row.quantity)))
+    return [heading("Still running", f"{size} not settled by the driver, {inside}"), indented(grid), *missing]
+
+
+def outside_accounting(rows: Sequence[NeverAccounted]) -> list[RenderableType]:
+    """Living processes that the driver's accounting does not hold, by name."""
+    if not rows:
+        return []
+    grid = table()
+    grid.add_column("service", overflow="fold")
+    grid.add_column("pid", justify="right", no_wrap=True)
+    grid.add_column("on", overflow="fold")
+    grid.add_column("up for", justify="right", no_wrap=True)
+    grid.add_column("memory", justify="right", no_wrap=True)
+    for row in rows:
+        grid.add_row(
+            cell(row.service),
+            str(row.pid),
+            cell(f"{row.host} {device_name(row.device)}"),
+            known(row.uptime_ms, duration_ms),
+            known(row.memory_mib, memory_mib),
+        )
+    title = heading("Never accounted", "opened the device before accounting was on: the driver will never settle them")
+    helps = Text.assemble("metered as observed, from first sight; what helps: ", ("restart the process", "bold"))
+    missing = reasons(*(value for row in rows for value in (row.uptime_ms, row.memory_mib)))
+    return [title, indented(grid), *missing, indented(helps)]
+
+
+def spaced(sections: Iterable[Sequence[RenderableType]]) -> list[RenderableType]:
+    """Sections under each other, a blank line between them; empty ones leave no trace."""
+    parts: list[RenderableType] = []
+    for section in sections:
+        if section:
+            parts += ["", *section] if parts else section
+    return parts
+
+
+def _where(span: UnknownSpan) -> Text:
+    where = f"{span.host} {device_name(span.device)}".strip()
+    line = cell(f"{where}  {iso(span.since_us)} to {iso(span.until_us)}  ", "dim")
+    line.append(duration_s(span.seconds))
+    return line

@@ -1,0 +1,1 @@
+"""1b WATCH: turns what sources see, look after look, into rows of evidence. Pure; remembers one look."""

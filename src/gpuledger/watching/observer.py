@@ -1,0 +1,348 @@
+"""The observer: one look at a driver and at names goes in, rows of evidence come out.
+
+In: :class:`Reading`, :class:`NamesLook` and the two clocks. Out: rows not yet in the ledger. The
+observer remembers only what it needs to tell new from known; what it returned is the caller's to
+append, again and again if need be, since appending twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gpuledger.model.identity import IdentityText
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import hour_floor
+from gpuledger.model.readings import DeviceReading, FinishedRow, LivingContext, Named, NamesLook, Reading
+from gpuledger.model.reasons import UnknownReason
+from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row
+from gpuledger.watching.accounting import AccountingList
+from gpuledger.watching.contexts import START_TOLERANCE_US, LiveContext, first_look
+from gpuledger.watching.devices import changes, device_rows, losses
+from gpuledger.watching.spans import WatchSpan
+
+STEP_TOLERANCE_US = 2_000_000
+"""A wall clock that moves against the boot-time clock by more than this was set, not slewed."""
+
+_NAMES = ""
+"""The device of the naming watch: it watches the whole host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """The rhythm of looking.
+
+    Args:
+        interval_us: time between two looks.
+        flush_us: longest time that a span stays unwritten.
+    """
+
+    interval_us: int
+    flush_us: int
+
+    @property
+    def interval_ms(self) -> int:
+        """Time between two looks, ms."""
+        return self.interval_us // 1000
+
+    @property
+    def gap_us(self) -> int:
+        """A pause longer than this is a gap in watching, not a late look."""
+        return max(3 * self.interval_us, 5_000_000)
+
+    @property
+    def longest_sample_us(self) -> int:
+        """A sample counts for two polls at most."""
+        return 2 * self.interval_us
+
+
+@dataclass(slots=True, kw_only=True)
+class Memory:
+    """What a restarted observer knows of the run before, read back from the ledger.
+
+    Args:
+        devices: last event by device UUID.
+        lists: rows of each device that the driver may still list, and its last known mode.
+        contexts: contexts that were alive at the last look, by (device, pid).
+        looked_us: the last look by device UUID; the naming watch under ''. Empty at the first run.
+    """
+
+    devices: dict[str, DeviceEvent] = field(default_factory=dict)
+    lists: dict[str, AccountingList] = field(default_factory=dict)
+    contexts: dict[tuple[str, int], LiveContext] = field(default_factory=dict)
+    looked_us: dict[str, int] = field(default_factory=dict)
+
+
+class Observer:
+    """Turns looks into rows.
+
+    Args:
+        host: name of this machine in the ledger.
+        boot_id: the kernel's boot id.
+        key_of: gives the ledger's key of an identity text.
+        beat: the rhythm of looking; may be changed between looks.
+        memory: what an earlier run left.
+    """
+
+    def __init__(
+        self, *, host: str, boot_id: str, key_of: Callable[[IdentityText], str], beat: Beat, memory: Memory
+    ) -> None:
+        self.beat = beat
+        self.most_fresh_rows = 0
+        self._host = host
+        self._boot_id = boot_id
+        self._key_of = key_of
+        self._devices = memory.devices
+        self._lists = memory.lists
+        self._contexts = memory.contexts
+        self._looked_us = memory.looked_us
+        self._spans: dict[tuple[str, str], WatchSpan] = {}
+        self._offset_us: int | None = None
+        self._flushed_at_us = 0
+
+    def pids_to_name(self, reading: Reading) -> set[int]:
+        """Pids whose identity this look needs: the living, the vanished, and those of rows not known yet."""
+        pids = {pid for _, pid in self._contexts}
+        for device in reading.devices.values():
+            pids.update(context.pid for context in device.living)
+            known = {pid for pid, _ in self._lists[device.uuid].known} if device.uuid in self._lists else set()
+            pids.update(row.pid for row in device.finished if row.pid not in known)
+        return pids
+
+    def restarted(self, reading: Reading) -> set[int]:
+        """Pids with a context that was not there at the last look: the process may have become another program."""
+        return {
+            seen.pid
+            for device in reading.devices.values()
+            for seen in device.living
+            if (seen.device, seen.pid) not in self._contexts
+        }
+
+    def look(self, reading: Reading, names: NamesLook, *, at_us: int, boot_us: int) -> list[Row]:
+        """One look: every row that it makes known."""
+        rows: list[Row] = []
+        stepped = self._clock_step(at_us, boot_us, reading.method, rows)
+        self._watch(_NAMES, "process", names.method, at_us, "ok", rows, stepped=stepped)
+        starts: dict[int, list[int]] = {}
+        self.most_fresh_rows = 0
+        for device in reading.devices.values():
+            rows.extend(changes(self._devices, device_rows(device, reading, host=self._host, at_us=at_us)))
+            self._finished(device, reading, at_us, starts, rows, stepped=stepped)
+        present = set(reading.devices) | {part.uuid for whole in reading.devices.values() for part in whole.slices}
+        rows.extend(losses(self._devices, present, at_us=at_us))
+        for uuid, event in self._devices.items():
+            if event.event == "lost" and not event.parent:
+                self._watch(uuid, "driver", reading.method, at_us, UnknownReason.DEVICE_LOST, rows, stepped=stepped)
+        living = {(seen.device, seen.pid): seen for whole in reading.devices.values() for seen in whole.living}
+        self._gone(living, present, names, reading.method, at_us, rows)
+        self._alive(living, names, reading.method, at_us, rows, stepped=stepped)
+        rows.extend(self._identities(names, {pid for _, pid in living}, starts))
+        due_us = self._flushed_at_us + self.beat.flush_us
+        if at_us >= due_us or hour_floor(at_us) != hour_floor(self._flushed_at_us):
+            rows.extend(self.flush(reading.method, at_us))
+        return rows
+
+    def unreachable(self, *, at_us: int, method: str, sentence: str) -> list[Row]:
+        """The driver did not answer at this look: UNKNOWN for every device known so far, or for the host."""
+        rows: list[Row] = []
+        for uuid in [uuid for uuid, event in self._devices.items() if not event.parent] or [""]:
+            self._watch(uuid, "driver", method, at_us, UnknownReason.DRIVER_UNREACHABLE, rows, detail=sentence)
+        if at_us >= self._flushed_at_us + self.beat.flush_us:
+            rows.extend(self.flush(method, at_us))
+        return rows
+
+    def flush(self, method: str, at_us: int) -> list[Row]:
+        """Write everything unwritten; spans go on from the last look."""
+        rows: list[Row] = []
+        for span in self._spans.values():
+            rows.extend(span.cut(span.until_us))
+        rows.extend(
+            context.write(host=self._host, method=method) for context in self._contexts.values() if context.samples
+        )
+        self._flushed_at_us = at_us
+        return rows
+
+    def _clock_step(self, at_us: int, boot_us: int, method: str, rows: list[Row]) -> bool:
+        """Whether the wall clock was set since the last look; every span then ends at the last look."""
+        offset_us, before_us = at_us - boot_us, self._offset_us
+        self._offset_us = offset_us
+        if before_us is None or abs(offset_us - before_us) <= STEP_TOLERANCE_US:
+            return False
+        moved_s = (offset_us - before_us) // 1_000_000
+        sentence = f"the clock was set {'forward' if moved_s > 0 else 'back'} {abs(moved_s)} s"
+        rows.extend(self.flush(method, at_us))
+        rows.extend(span.gap(at_us, at_us, UnknownReason.CLOCK_STEP, sentence) for span in self._spans.values())
+        for span in self._spans.values():
+            span.cut(at_us)
+        for context in self._contexts.values():
+            context.since_us = context.last_look_us = at_us
+        return True
+
+    def _watch(
+        self,
+        device: str,
+        source: str,
+        method: str,
+        at_us: int,
+        status: str,
+        rows: list[Row],
+        *,
+        loss: str = "",
+        fresh: int = 0,
+        living: int = 0,
+        detail: str = "",
+        stepped: bool = False,
+    ) -> None:
+        """One look of one source: continues its span, or begins one, with the gap before it as a row."""
+        span = self._spans.get((source, device))
+        earlier_us = self._looked_us.pop(device, None) if span is None else span.until_us
+        if span is None:
+            since_us = at_us if earlier_us is None else earlier_us
+            span = WatchSpan(
+                host=self._host, device=device, source=source, method=method, interval_ms=self.beat.interval_ms,
+                since_us=since_us, until_us=since_us, status=loss or status,
+            )  # fmt: skip
+            self._spans[source, device] = span
+            first = True
+        else:
+            first = False
+        paused = earlier_us is not None and not stepped and not 0 <= at_us - earlier_us <= self.beat.gap_us
+        if paused and earlier_us is not None:
+            rows.extend(span.cut(at_us))
+            if at_us > earlier_us:
+                rows.append(span.gap(earlier_us, at_us))
+                if loss:
+                    rows.append(span.gap(earlier_us, at_us, loss, detail))
+            loss = ""
+        rows.extend(
+            span.look(
+                at_us, loss or status, interval_ms=self.beat.interval_ms, new_rows=fresh, living=living, detail=detail
+            )
+        )
+        if first or paused:
+            rows.extend(span.cut(at_us))
+
+    def _finished(
+        self,
+        device: DeviceReading,
+        reading: Reading,
+        at_us: int,
+        starts: dict[int, list[int]],
+        rows: list[Row],
+        *,
+        stepped: bool,
+    ) -> None:
+        found = self._lists.setdefault(device.uuid, AccountingList()).look(device)
+        self.most_fresh_rows = max(self.most_fresh_rows, len(found.fresh))
+        for row in found.fresh:
+            rows.append(driver_record(row, host=self._host, device=device.uuid, reading=reading, at_us=at_us,
+                                      driver_epoch=self._boot_id))  # fmt: skip
+            starts.setdefault(row.pid, []).append(
+                at_us if isinstance(row.started_at_us, Missing) else row.started_at_us
+            )
+        self._watch(
+            device.uuid, "driver", reading.method, at_us, found.status, rows,
+            loss=found.loss, fresh=len(found.fresh), living=len(device.living), detail=found.detail, stepped=stepped,
+        )  # fmt: skip
+
+    def _gone(
+        self,
+        living: Mapping[tuple[str, int], LivingContext],
+        present: set[str],
+        names: NamesLook,
+        method: str,
+        at_us: int,
+        rows: list[Row],
+    ) -> None:
+        """Contexts no longer there, or followed by another of the same pid: written with the look that missed them."""
+        for key, context in list(self._contexts.items()):
+            seen, named = living.get(key), names.current.get(context.pid)
+            if seen is not None and context.is_same(seen, named):
+                continue
+            if seen is None and context.device not in present:
+                continue  # the device itself was not read: that says nothing about its contexts
+            lives_on = context.pid in names.unreadable or (
+                named is not None and context.start_ticks in (0, named.start_ticks)
+            )
+            rows.append(context.write(host=self._host, method=method, gone_at_us=at_us, died=not lives_on))
+            del self._contexts[key]
+
+    def _alive(
+        self,
+        living: Mapping[tuple[str, int], LivingContext],
+        names: NamesLook,
+        method: str,
+        at_us: int,
+        rows: list[Row],
+        *,
+        stepped: bool,
+    ) -> None:
+        for key, seen in living.items():
+            named = names.current.get(seen.pid)
+            held = self._contexts.get(key)
+            if held is not None and (stepped or at_us - held.last_look_us <= self.beat.gap_us):
+                held.look(seen, named, boot_id=self._boot_id, at_us=at_us, longest_us=self.beat.longest_sample_us)
+                continue
+            self._contexts[key] = self._begin(seen, named, held, method, at_us, rows)
+
+    def _begin(
+        self,
+        seen: LivingContext,
+        named: Named | None,
+        held: LiveContext | None,
+        method: str,
+        at_us: int,
+        rows: list[Row],
+    ) -> LiveContext:
+        """A context new to this watch, or seen again after a gap: written at once."""
+        if held is not None and held.samples:
+            rows.append(held.write(host=self._host, method=method))
+        context, proven = first_look(
+            seen, named, boot_id=self._boot_id, at_us=at_us, longest_us=self.beat.longest_sample_us,
+            known_until_us=0 if held is None else held.last_look_us,
+        )  # fmt: skip
+        if held is not None:
+            context.accounted, context.absent_readings = held.accounted, held.absent_readings
+        if proven is not None:
+            rows.append(proven.write(host=self._host, method=method))
+        rows.append(context.write(host=self._host, method=method))
+        return context
+
+    def _identities(
+        self, names: NamesLook, living_pids: set[int], starts: Mapping[int, list[int]]
+    ) -> Iterable[ProcessIdentity]:
+        """Only identities that touched a device are kept: the living, and those a finished row can belong to."""
+        for named in names.fresh:
+            fits = any(named.started_at_us <= start + START_TOLERANCE_US for start in starts.get(named.pid, ()))
+            if named.pid in living_pids or fits:
+                yield ProcessIdentity(
+                    host=self._host,
+                    boot_id=self._boot_id,
+                    pid=named.pid,
+                    start_ticks=named.start_ticks,
+                    exec_number=named.exec_number,
+                    started_at_us=named.started_at_us,
+                    seen_at_us=named.seen_at_us,
+                    method=names.method,
+                    grade="kernel",
+                    text_key=self._key_of(named.text),
+                )
+
+
+def driver_record(
+    row: FinishedRow, *, host: str, device: str, reading: Reading, at_us: int, driver_epoch: str
+) -> DriverRecord:
+    """The ledger's row of a finished row. The driver's load only matters where there is no start time."""
+    return DriverRecord(
+        host=host,
+        device=device,
+        pid=row.pid,
+        started_at_us=row.started_at_us,
+        context_ms=row.context_ms,
+        peak_memory_mib=row.peak_memory_mib,
+        gpu_percent=row.gpu_percent,
+        memory_percent=row.memory_percent,
+        read_at_us=at_us,
+        method=reading.method,
+        driver_epoch=driver_epoch if isinstance(row.started_at_us, Missing) else "",
+    )

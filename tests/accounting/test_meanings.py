@@ -1,0 +1,21 @@
+"""Meanings: every word has a sentence, also one from the future."""
+
+from __future__ import annotations
+
+from gpuledger.accounting.meanings import cause_sentence, meaning_of
+from gpuledger.model.reasons import Cause, UnknownReason
+
+
+def test_every_reason_and_cause_has_a_sentence() -> None:
+    """No blind spot is without its meaning and what helps."""
+    for reason in UnknownReason:
+        meaning, command = meaning_of(reason.value)
+        assert meaning
+        assert command
+    assert all(cause_sentence(cause.value) for cause in Cause)
+
+
+def test_a_word_of_a_newer_version_says_so() -> None:
+    """An older program reads a newer ledger without failing and without inventing."""
+    assert "does not know" in meaning_of("host-silent")[0]
+    assert "does not know" in cause_sentence("cosmic-ray")

@@ -1,0 +1,26 @@
+"""Unseen: long lists are counted, sections keep apart."""
+
+from __future__ import annotations
+
+from rich.console import Group
+
+from gpuledger.model.usage import UnknownSize, UnknownSpan, Watched
+from gpuledger.reports import unseen
+
+
+def test_many_spans_are_counted(printed) -> None:
+    """Eight spans are listed, the rest counted; the size is that of all."""
+    spans = tuple(
+        UnknownSpan(reason="watch-gap", host="box", device="GPU-1", since_us=n, until_us=n + 1, seconds=1)
+        for n in range(20)
+    )
+    size = UnknownSize(reason="watch-gap", seconds=20, spans=20, devices=2, meaning="m", command="c")
+    text = printed(Group(*unseen.not_seen([size], spans, Watched(seconds=0, of=20))))
+    assert "UNKNOWN watch-gap  20 s, 20 spans on 2 devices" in text
+    assert text.count("box GPU-1") == 8
+    assert "and 12 more" in text
+
+
+def test_sections_are_spaced_and_empty_ones_leave_no_trace() -> None:
+    """One blank line between two sections, none around nothing."""
+    assert unseen.spaced([[], ["a"], [], ["b", "c"]]) == ["a", "", "b", "c"]

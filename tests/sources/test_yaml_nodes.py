@@ -1,0 +1,49 @@
+"""YAML nodes: mappings that know their lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuledger.errors import BadInput
+from gpuledger.sources.yaml_nodes import DEEPEST, compose
+
+
+def test_names_and_lines_are_those_of_the_document() -> None:
+    """A mapping gives its keys in order, and the line of each."""
+    document = compose("a: x\n\nb:\n  c: y\n", path="f")
+    assert document.names == ("a", "b")
+    assert [document.line_of(name) for name in document.names] == [1, 3]
+    inner = document.mapping("b")
+    assert inner is not None
+    assert inner.line_of("not there") == 4
+    assert inner.text("c") == "y"
+
+
+def test_absent_parts_are_empty_unless_required() -> None:
+    """What is not written is empty; what is required and not written is refused."""
+    document = compose("a: x", path="f")
+    assert document.text("z") == ""
+    assert document.texts("z") == ()
+    assert document.mapping("z") is None
+    assert document.mappings("z") == ()
+    with pytest.raises(BadInput, match=r"f:1: the policy lacks `z`"):
+        document.mapping("z", required=True)
+
+
+@pytest.mark.parametrize(("lists", "fits"), [(DEEPEST - 1, True), (DEEPEST, False)])
+def test_depth_is_bounded_exactly(lists: int, fits: bool) -> None:
+    """The deepest level allowed is composed, one more is refused with its line."""
+    text = "a:\n" + " " + "[" * lists + "]" * lists
+    if fits:
+        assert compose(text, path="f").names == ("a",)
+    else:
+        with pytest.raises(BadInput) as caught:
+            compose(text, path="f")
+        assert (caught.value.code, caught.value.line) == ("policy-too-large", 2)
+
+
+def test_long_values_are_cut_in_messages() -> None:
+    """A message never repeats a document's worth of text."""
+    with pytest.raises(BadInput) as caught:
+        compose(f"{'k' * 5000}: 1", path="f").refuse_unknown(("a",))
+    assert len(caught.value.message) < 200

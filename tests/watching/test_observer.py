@@ -1,0 +1,330 @@
+"""The observer: what looks become, one look after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from gpuledger.model.identity import IdentityText
+from gpuledger.model.missing import Missing
+from gpuledger.model.readings import DeviceReading, FinishedRow, LivingContext, Named, NamesLook, Reading
+from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row, Sighting, Watch
+from gpuledger.watching.observer import Beat, Memory, Observer
+
+GPU = "GPU-11111111-2222-3333-4444-555555555555"
+T0 = 1_790_000_000_000_000
+SECOND = 1_000_000
+BEAT = Beat(interval_us=SECOND, flush_us=300 * SECOND)
+
+
+def finished(pid: int, started_at_us: int, ms: int = 100) -> FinishedRow:
+    return FinishedRow(
+        pid=pid, started_at_us=started_at_us, context_ms=ms, peak_memory_mib=184, gpu_percent=0, memory_percent=0
+    )
+
+
+def alive(
+    pid: int,
+    started_at_us: int | None = None,
+    memory_mib: int | Missing = 100,
+    accounted: bool | Missing = True,
+    busy: int = 0,
+) -> LivingContext:
+    return LivingContext(
+        pid=pid,
+        device=GPU,
+        kinds="C",
+        memory_mib=memory_mib,
+        started_at_us=Missing("not accounted") if started_at_us is None else started_at_us,
+        accounted=accounted,
+        busy_percent=busy,
+    )
+
+
+def reading(
+    rows: Iterable[FinishedRow] = (), living: Iterable[LivingContext] = (), accounting: str = "enabled"
+) -> Reading:
+    rows, living = tuple(rows), tuple(living)
+    listed = len(rows) + sum(1 for one in living if one.accounted is True)
+    device = DeviceReading(
+        uuid=GPU,
+        product="NVIDIA L4",
+        memory_mib=23034,
+        accounting=accounting,
+        finished=rows,
+        living=living,
+        listed=listed,
+    )
+    return Reading(at_us=T0, method="nvml", driver_version="590.48.01", devices={GPU: device})
+
+
+def named(pid: int, ticks: int = 7, started_at_us: int = T0 - 60 * SECOND, seen_at_us: int = T0) -> Named:
+    return Named(
+        pid=pid, start_ticks=ticks, exec_number=0, started_at_us=started_at_us, seen_at_us=seen_at_us,
+        text=IdentityText(exe="/usr/bin/thing", command="thing"),
+    )  # fmt: skip
+
+
+def names(*found: Named, fresh: Iterable[Named] | None = None) -> NamesLook:
+    return NamesLook(
+        method="poll", current={one.pid: one for one in found}, fresh=tuple(found if fresh is None else fresh)
+    )
+
+
+class Watching:
+    """An observer with a clock that the test moves."""
+
+    def __init__(self, memory: Memory | None = None, beat: Beat = BEAT) -> None:
+        self.observer = Observer(
+            host="box", boot_id="boot", key_of=lambda text: text.exe, beat=beat, memory=memory or Memory()
+        )
+        self.rows: list[Row] = []
+
+    def look(
+        self, second: float, what: Reading, who: NamesLook | None = None, boot_second: float | None = None
+    ) -> list[Row]:
+        at_us = T0 + int(second * SECOND)
+        boot_us = 10**9 + int((second if boot_second is None else boot_second) * SECOND)
+        rows = self.observer.look(what, who or names(), at_us=at_us, boot_us=boot_us)
+        self.rows += rows
+        return rows
+
+    def end(self, second: float) -> list[Row]:
+        rows = self.observer.flush("nvml", T0 + int(second * SECOND))
+        self.rows += rows
+        return rows
+
+    def of(self, kind: type[Row]) -> list[Row]:
+        return [row for row in self.rows if isinstance(row, kind)]
+
+    def watches(self, source: str = "driver") -> list[tuple[float, float, str]]:
+        return [
+            ((row.since_us - T0) / SECOND, (row.until_us - T0) / SECOND, row.status)
+            for row in self.rows
+            if isinstance(row, Watch) and row.source == source
+        ]
+
+
+def test_a_device_is_told_once_and_again_only_when_it_changes() -> None:
+    """A month of looks at one unchanged device is one device row."""
+    watching = Watching()
+    for second in range(5):
+        watching.look(second, reading())
+    assert [row.event for row in watching.of(DeviceEvent)] == ["seen"]
+    watching.look(5, Reading(at_us=T0, method="nvml", devices={}))
+    assert [row.event for row in watching.of(DeviceEvent)] == ["seen", "lost"]
+
+
+def test_looks_of_one_status_become_one_watch_row() -> None:
+    """Ten looks are written as the first one and one span, not as ten rows."""
+    watching = Watching()
+    for second in range(10):
+        watching.look(second, reading([finished(1, T0 - 99 * SECOND)]))
+    watching.end(9)
+    assert watching.watches() == [(0.0, 0.0, "ok"), (0.0, 9.0, "ok")]
+    assert watching.watches("process") == [(0.0, 0.0, "ok"), (0.0, 9.0, "ok")]
+
+
+@pytest.mark.parametrize(
+    ("what", "status"),
+    [
+        (reading(accounting="disabled"), "accounting-disabled"),
+        (reading(accounting="unsupported"), "accounting-unsupported"),
+        (reading(), "empty-ledger"),
+        (reading([finished(5, T0)]), "ok"),
+        (reading(living=[alive(5, T0)]), "ok"),
+        (reading([finished(5, T0)], accounting="disabled"), "accounting-disabled"),
+    ],
+)
+def test_what_a_list_says_of_itself_is_the_status_of_the_watch(what: Reading, status: str) -> None:
+    """Mode off, unsupported, on but empty, or on with rows: four different statements, none of them zero."""
+    watching = Watching()
+    watching.look(0, what)
+    assert watching.watches() == [(0.0, 0.0, status)]
+
+
+def test_a_finished_row_is_written_once_however_often_it_is_read() -> None:
+    """The driver lists a dead process for days; the ledger gets it once."""
+    watching = Watching()
+    for second in range(3):
+        watching.look(second, reading([finished(7, T0 - SECOND)]))
+    assert len(watching.of(DriverRecord)) == 1
+
+
+def test_the_time_between_two_looks_belongs_to_what_the_later_look_found() -> None:
+    """A mode found off at second 5 was last known on at second 4."""
+    watching = Watching()
+    for second in range(5):
+        watching.look(second, reading([finished(7, T0 - SECOND)]))
+    watching.look(5, reading(accounting="disabled"))
+    watching.look(6, reading(accounting="disabled"))
+    watching.end(6)
+    assert watching.watches()[1:] == [
+        (0.0, 4.0, "ok"),
+        (4.0, 5.0, "accounting-reset"),
+        (5.0, 6.0, "accounting-disabled"),
+    ]
+
+
+def test_every_known_row_gone_is_a_driver_reload() -> None:
+    """Rows do not vanish by themselves while the ring has room."""
+    watching = Watching()
+    watching.look(0, reading([finished(7, T0 - SECOND), finished(8, T0 - SECOND)]))
+    watching.look(1, reading([finished(9, T0)]))
+    watching.end(1)
+    assert (0.0, 1.0, "accounting-reset") in watching.watches()
+
+
+def test_a_second_stint_that_frees_its_own_older_row_is_no_reload() -> None:
+    """The driver keeps one row a pid: the only known row may be replaced by its own pid."""
+    watching = Watching()
+    watching.look(0, reading([finished(7, T0 - 10 * SECOND)]))
+    watching.look(1, reading([finished(7, T0)]))
+    watching.end(1)
+    assert watching.watches()[-1] == (0.0, 1.0, "ok")
+    assert len(watching.of(DriverRecord)) == 2
+
+
+def test_a_ring_that_went_round_is_unknown_and_its_rows_are_kept() -> None:
+    """128 new rows in one look mean loss; the rows that are there count all the same."""
+    watching = Watching()
+    watching.look(0, reading([finished(pid, T0 - 500 * SECOND) for pid in range(1, 129)]))
+    watching.look(1, reading([finished(pid, T0) for pid in range(1001, 1129)]))
+    watching.look(2, reading([finished(pid, T0) for pid in range(1001, 1129)]))
+    watching.end(2)
+    assert watching.watches()[1:] == [(0.0, 1.0, "ring-overflow"), (1.0, 2.0, "ok")]
+    assert len(watching.of(DriverRecord)) == 256
+    assert watching.observer.most_fresh_rows == 0
+
+
+def test_a_living_context_is_written_at_first_sight_with_the_time_the_driver_proves() -> None:
+    """Held since the driver's start of it, though nobody looked then; memory only where a sample counts."""
+    watching = Watching()
+    watching.look(0, reading(living=[alive(5, T0 - 100 * SECOND)]), names(named(5)))
+    proven, first = watching.of(Sighting)
+    assert isinstance(proven, Sighting)
+    assert isinstance(first, Sighting)
+    assert (proven.since_us, proven.until_us, proven.samples) == (T0 - 100 * SECOND, T0 - 2 * SECOND, 0)
+    assert (first.since_us, first.until_us, first.samples) == (T0 - 2 * SECOND, T0, 1)
+    assert (proven.memory_mib_ms, first.memory_mib_ms, first.memory_ms) == (0, 200_000, 2000)
+
+
+def test_samples_count_back_to_the_look_before_and_two_polls_at_most() -> None:
+    """100 MiB over four seconds of looks is 400 MiB-seconds; a look that comes late counts two polls."""
+    watching = Watching()
+    for second in range(5):
+        watching.look(second, reading(living=[alive(5, busy=50, accounted=False)]), names(named(5)))
+    watching.look(8, reading(living=[alive(5, busy=50, accounted=False)]), names(named(5)))
+    watching.end(8)
+    rows = [row for row in watching.of(Sighting) if isinstance(row, Sighting)]
+    assert sum(row.memory_mib_ms for row in rows) == 100 * 6000
+    assert sum(row.busy_ms for row in rows) == 3000
+    assert (rows[0].since_us, rows[-1].until_us) == (T0, T0 + 8 * SECOND)
+
+
+def test_memory_that_cannot_be_read_covers_no_time() -> None:
+    """Windows and foreign containers give no memory: that is absence, not 0 MiB."""
+    watching = Watching()
+    for second in range(3):
+        watching.look(second, reading(living=[alive(5, memory_mib=Missing("WDDM"))]), names(named(5)))
+    watching.end(3)
+    rows = [row for row in watching.of(Sighting) if isinstance(row, Sighting)]
+    assert {row.memory_ms for row in rows} == {0}
+    assert all(isinstance(row.peak_memory_mib, Missing) for row in rows)
+
+
+def test_absent_from_the_accounting_list_on_two_readings_is_never_accounted() -> None:
+    """One reading may fall between the open and the list; two do not."""
+    watching = Watching()
+    for second in range(3):
+        watching.look(second, reading(living=[alive(5, accounted=False)]), names(named(5)))
+    watching.end(3)
+    assert [row.accounted for row in watching.of(Sighting)] == ["unknown", "no"]
+
+
+def test_a_context_that_is_missed_is_written_with_the_look_that_missed_it() -> None:
+    """Whether the process died with it is told apart: a live process may open the device again."""
+    watching = Watching()
+    watching.look(0, reading(living=[alive(5), alive(6)]), names(named(5), named(6)))
+    watching.look(1, reading(living=[]), names(named(5), fresh=()))
+    gone = {
+        row.pid: row for row in watching.of(Sighting) if isinstance(row, Sighting) and isinstance(row.gone_at_us, int)
+    }
+    assert {pid: (row.gone_at_us, row.process_died) for pid, row in gone.items()} == {
+        5: (T0 + SECOND, 0),
+        6: (T0 + SECOND, 1),
+    }
+
+
+def test_a_reused_pid_is_another_context() -> None:
+    """The same pid with another start is another life: the first ends, the second begins."""
+    watching = Watching()
+    watching.look(0, reading(living=[alive(5, T0 - 9 * SECOND)]), names(named(5, ticks=7)))
+    watching.look(1, reading(living=[alive(5, T0 + SECOND // 2)]), names(named(5, ticks=99, started_at_us=T0)))
+    lives = {row.start_ticks: row.gone_at_us for row in watching.of(Sighting) if isinstance(row, Sighting)}
+    assert lives[7] == T0 + SECOND
+    assert isinstance(lives[99], Missing)
+
+
+def test_a_device_that_was_not_read_says_nothing_about_its_contexts() -> None:
+    """A GPU that fell off the bus for one look did not end what ran on it."""
+    watching = Watching()
+    watching.look(0, reading(living=[alive(5)]), names(named(5)))
+    watching.look(1, Reading(at_us=T0, method="nvml", devices={}), names(named(5)))
+    assert not [row for row in watching.of(Sighting) if isinstance(row, Sighting) and isinstance(row.gone_at_us, int)]
+
+
+def test_only_identities_that_touched_a_device_are_kept() -> None:
+    """A pid reused by something that never opened the GPU stays out of the ledger."""
+    watching = Watching()
+    stranger = named(8, started_at_us=T0 + 50 * SECOND)
+    holder = named(9, started_at_us=T0 - 50 * SECOND)
+    watching.look(0, reading([finished(8, T0), finished(9, T0)]), names(stranger, holder))
+    assert [row.pid for row in watching.of(ProcessIdentity)] == [9]
+
+
+def test_a_pause_is_a_gap_row_not_a_watched_span() -> None:
+    """A suspended laptop does not watch."""
+    watching = Watching()
+    watching.look(0, reading([finished(1, T0)]))
+    watching.look(1, reading([finished(1, T0)]))
+    watching.look(601, reading([finished(1, T0)]))
+    watching.end(601)
+    assert watching.watches() == [(0.0, 0.0, "ok"), (0.0, 1.0, "ok"), (1.0, 601.0, "watch-gap"), (601.0, 601.0, "ok")]
+
+
+def test_a_clock_set_back_ends_every_span_and_is_a_row() -> None:
+    """The wall clock moves against the boot clock: nothing runs backwards, and it is written down."""
+    watching = Watching()
+    for second in range(3):
+        watching.look(second, reading(living=[alive(5, T0 - SECOND)]), names(named(5)))
+    watching.look(-3597, reading(living=[alive(5, T0 - SECOND)]), names(named(5)), boot_second=3)
+    watching.look(-3596, reading(living=[alive(5, T0 - SECOND)]), names(named(5)), boot_second=4)
+    watching.end(-3596)
+    assert (-3597.0, -3597.0, "clock-step") in watching.watches()
+    assert all(row.since_us <= row.until_us for row in watching.rows if isinstance(row, Watch | Sighting))
+    held = sum(row.memory_ms for row in watching.rows if isinstance(row, Sighting))
+    assert held <= 5000
+
+
+def test_a_restart_goes_on_where_the_run_before_stopped() -> None:
+    """Within the rhythm the span goes on (cron); beyond it the time between is a gap row."""
+    within = Watching(
+        Memory(looked_us={GPU: T0 - 60 * SECOND, "": T0 - 60 * SECOND}), Beat(interval_us=60 * SECOND, flush_us=1)
+    )
+    within.look(0, reading([finished(1, T0)]))
+    assert (-60.0, 0.0, "ok") in within.watches()
+    beyond = Watching(Memory(looked_us={GPU: T0 - 60 * SECOND, "": T0 - 60 * SECOND}))
+    beyond.look(0, reading([finished(1, T0)]))
+    assert beyond.watches() == [(-60.0, 0.0, "watch-gap"), (0.0, 0.0, "ok")]
+    assert beyond.watches("process") == [(-60.0, 0.0, "watch-gap"), (0.0, 0.0, "ok")]
+
+
+def test_a_driver_that_does_not_answer_is_unknown_for_every_device_known() -> None:
+    """No answer is not an empty list."""
+    watching = Watching()
+    watching.look(0, reading([finished(1, T0)]))
+    watching.rows += watching.observer.unreachable(at_us=T0 + SECOND, method="nvml", sentence="driver gone")
+    watching.end(1)
+    assert (0.0, 1.0, "driver-unreachable") in watching.watches()
