@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -67,7 +68,7 @@ class History:
 
 @st.composite
 def truths(draw: st.DrawFn) -> tuple[TrueContext, ...]:
-    """Contexts of processes that follow each other under three pids. Every length is its own, so rows can be counted."""
+    """Contexts of processes that follow each other under three pids. Each has its own length, so rows count."""
     found: list[TrueContext] = []
     for pid in range(1, draw(st.integers(1, 3)) + 1):
         now_us = START_US + draw(st.integers(0, 3000)) * SECOND_US
@@ -77,15 +78,15 @@ def truths(draw: st.DrawFn) -> tuple[TrueContext, ...]:
             for device in DEVICES:
                 at_us = born_us
                 for _ in range(draw(st.integers(0, 2))):
-                    at_us += draw(st.integers(0, 600_000)) * 1000 + draw(st.integers(0, 999))
+                    at_us += draw(st.sampled_from((0, 90, 1_200, 5_000, 600_000))) * 1000 + draw(st.integers(0, 999))
                     length_ms = draw(st.sampled_from((1, 400, 6_000, 90_000, 1_800_000, 5_400_000))) * 100
                     length_ms += len(found)
                     found.append(TrueContext(device, pid, pid * 100 + life + 1, born_us, 0, at_us, length_ms))
                     at_us += length_ms * 1000
                     ends.append(at_us)
-            dead_us = max(ends) + draw(st.integers(0, 60)) * SECOND_US
+            dead_us = max(ends) + draw(st.sampled_from((0, 400, 3_000, 60_000))) * 1000
             found = [replace(one, dead_us=dead_us) if one.start_ticks == pid * 100 + life + 1 else one for one in found]
-            now_us = dead_us + draw(st.integers(3, 1200)) * SECOND_US
+            now_us = dead_us + draw(st.sampled_from((0, 300, 1_500, 5_000, 600_000))) * 1000
     return tuple(found)
 
 
@@ -197,7 +198,7 @@ WIDE = {"since_us": START_US - 100 * HOUR_US, "until_us": END_US + 100 * HOUR_US
 @settings(max_examples=150, deadline=None)
 @given(histories())
 def test_the_total_is_conserved(history: History) -> None:
-    """Named + unattributed = settled figures of the driver + observed lengths, and each row of the driver counts once."""
+    """Named + unattributed = the driver's settled figures, each row once, + observed lengths."""
     found = contexts(history.evidence())
     told = [q for q in derive(history.evidence(), **WIDE) if q.meter == "gpu.context"]
     assert sum(q.quantity for q in told) == sum(context.context_ms for context in found)
@@ -232,9 +233,7 @@ def test_splitting_a_window_never_changes_a_sum(history: History, offsets: list[
     evidence = history.evidence()
     whole = derive(evidence, **WIDE)
     edges = sorted({WIDE["since_us"], *(START_US + offset for offset in offsets), WIDE["until_us"]})
-    parts = [
-        q for low, high in zip(edges, edges[1:], strict=False) for q in derive(evidence, since_us=low, until_us=high)
-    ]
+    parts = [q for low, high in pairwise(edges) for q in derive(evidence, since_us=low, until_us=high)]
     assert summed(parts, *KEY) == summed(whole, *KEY)
 
 
@@ -284,7 +283,8 @@ def test_records_and_corrections_follow_the_evidence(history: History, hours: li
 WATCHES = st.lists(
     st.builds(
         Watch,
-        host=st.just("box"), device=st.sampled_from(("GPU-a", "GPU-b", "")), source=st.sampled_from(("driver", "process")),
+        host=st.just("box"), device=st.sampled_from(("GPU-a", "GPU-b", "")),
+        source=st.sampled_from(("driver", "process")),
         method=st.sampled_from(("nvml", "nvidia-smi")), interval_ms=st.just(1000), since_us=st.integers(0, 40),
         until_us=st.integers(0, 40), status=st.sampled_from(("ok", "ok", *UnknownReason, "a-word-of-tomorrow")),
     ),

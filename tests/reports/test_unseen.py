@@ -15,7 +15,7 @@ def test_many_spans_are_counted(printed) -> None:
         for n in range(20)
     )
     size = UnknownSize(reason="watch-gap", seconds=20, spans=20, devices=2, meaning="m", command="c")
-    text = printed(Group(*unseen.not_seen([size], spans, Watched(seconds=0, of=20))))
+    text = printed(Group(*unseen.not_seen([size], Watched(seconds=0, of=20), spans)))
     assert "UNKNOWN watch-gap  20 s, 20 spans on 2 devices" in text
     assert text.count("box GPU-1") == 8
     assert "and 12 more" in text

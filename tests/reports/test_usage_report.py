@@ -38,7 +38,6 @@ Provisional: 18 min 20 s (1,100,000 ms) of the total lie in hours not recorded y
 Not seen  2 h 34 min of device time is UNKNOWN; it is time, not amount: nothing is added for it
   UNKNOWN accounting-disabled  2 h 34 min
     the accounting was off
-    box GPU-5a3c1f2e  2026-07-27T00:00:00Z to 2026-07-27T02:34:00Z  2 h 34 min
     what helps: sudo nvidia-smi -am 1
 
 Still running  18 min 20 s not settled by the driver, inside the rows already

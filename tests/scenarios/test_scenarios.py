@@ -5,7 +5,7 @@ line for each row of evidence, in columns, and after a line of dashes the answer
 
     time  where  event  pid  owner  details
 
-``time``     ``HH:MM``, ``HH:MM:SS`` or ``HH:MM:SS.ffffff`` UTC of one day; 26:00 is 2 in the morning after; ``-`` unknown
+``time``     ``HH:MM``, ``HH:MM:SS`` or ``HH:MM:SS.ffffff`` UTC; 26:00 is 02:00 of the next day; ``-`` unknown
 ``where``    ``HOST`` or ``HOST/DEVICE``
 ``event``    what the line is evidence of (below)
 ``pid``      a number or ``-``;  ``owner`` the name that an identity gives, or ``-``
@@ -16,7 +16,8 @@ line for each row of evidence, in columns, and after a line of dashes the answer
     claim    when it was claimed      by= pid-map or nvidia-smi (pid-map)
     settled  the driver's start or -  ms=  read=  mib= (100)
     seen     the first look           until=  start= (driver's start)  ticks= (1; 0: unreadable)  boot= (b1)
-                                      gone=  died  mib= (memory all the time, MiB)  busy= (ms)  accounted= (unknown)  by= (nvml)
+                                      gone=  died  mib= (memory all the time)  busy= (ms)  accounted= (unknown)
+                                      by= (nvml)
     naming   first moment watched     until=  every= (ms)  status= (ok)
     looking  first moment watched     until=  every= (ms)  status= (ok)  by= (nvml)
     pass     when a metering pass runs, over the lines above it
@@ -175,14 +176,15 @@ def meter(story: Story, now_us: int) -> None:
         assert attempt == 1 or not (records or corrections), "a second pass changes nothing"
         story.records += records
         story.corrections += corrections
-        story.passes += [
-            f"{clock(now_us)}  record      {clock(r.hour_us)[:5]}  {r.meter:11}  {r.subject:32}  {r.quantity:>10}  {r.context}"
-            for r in records
-        ]
-        story.passes += [
-            f"{clock(now_us)}  correction  {clock(c.hour_us)[:5]}  {c.meter:11}  {c.subject:32}  {c.delta:>+10}  {c.reason}"
-            for c in corrections
-        ]
+        for kind, rows in (("record", records), ("correction", corrections)):
+            for row in rows:
+                amount, tail = (
+                    (f"{row.quantity}", row.context) if isinstance(row, UsageRecord) else (f"{row.delta:+}", row.reason)
+                )
+                hour = clock(row.hour_us)[:5]
+                story.passes.append(
+                    f"{clock(now_us)}  {kind:10}  {hour}  {row.meter:11}  {row.subject:32}  {amount:>10}  {tail}"
+                )
         covered = set(range(story.since_us, last_us, HOUR_US))
     story.covered_until_us = max(story.covered_until_us, last_us)
 
@@ -204,10 +206,10 @@ def answer(story: Story) -> list[str]:
     derived = derive(evidence, since_us=story.since_us, until_us=story.until_us)
     assert derive(evidence, since_us=story.since_us, until_us=story.until_us, found=found) == derived
     lines.append("hours")
-    for q in derived:
-        lines.append(
-            f"  {clock(q.hour_us)[:5]}  {q.host}/{q.device}  {q.meter:11}  {q.subject:32}  {q.quantity:>10}  {q.context}"
-        )
+    lines += [
+        f"  {clock(q.hour_us)[:5]}  {q.host}/{q.device}  {q.meter:11}  {q.subject:32}  {q.quantity:>10}  {q.context}"
+        for q in derived
+    ]
     lines.append("totals")
     totals: dict[tuple[str, str], int] = {}
     for q in derived:

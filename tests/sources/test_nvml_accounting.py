@@ -261,7 +261,7 @@ def test_a_list_in_another_order_is_read_whole() -> None:
 
 
 def test_a_context_that_ended_during_a_look_is_no_proof() -> None:
-    """Two second stints may end within one walk over the list; neither may hide the other for good."""
+    """Two second stints may end between two calls of one walk, and the one read first must not stay as it was."""
     box = Box()
     box.run(1)
     box.run(2)
@@ -269,11 +269,14 @@ def test_a_context_that_ended_during_a_look_is_no_proof() -> None:
     box.driver.start(2, GPU, 184)
 
     def both_end() -> None:
-        box.driver.finish(1, GPU, box.now_us + 10)
-        box.driver.finish(2, GPU, box.now_us + 20)
+        box.driver.finish(2, GPU, box.now_us + 10)
+        box.driver.finish(1, GPU, box.now_us + 20)
 
-    box.driver.during = both_end
-    box.look()
+    def later() -> None:
+        box.driver.during = both_end
+
+    box.driver.during = later  # pid 2 is read first, as it was; both end before pid 1 is read
+    box.look(wait_us=100)
     assert seen(box.look()) == box.truth()
 
 

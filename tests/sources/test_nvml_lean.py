@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -20,8 +21,9 @@ from typing import Any
 import pynvml
 import pytest
 
+from gpuledger.errors import Unavailable
 from gpuledger.sources.nvml_accounting import MIB, RawStats
-from gpuledger.sources.nvml_lean import PROCESS_LAYOUT, STATS_LAYOUT, ProcessInfo
+from gpuledger.sources.nvml_lean import PROCESS_LAYOUT, STATS_LAYOUT, ProcessInfo, load_binding
 from gpuledger.sources.nvml_processes import SAMPLE_LAYOUT
 
 CHILD = """
@@ -156,8 +158,6 @@ def test_one_look_at_a_real_library(driver: Any, reader: Reader) -> None:
 
 def driver_now() -> int:
     """The wall clock, microseconds."""
-    import time
-
     return time.time_ns() // 1000
 
 
@@ -348,15 +348,23 @@ def test_a_device_off_the_bus_is_left_out(driver: Any, reader: Reader) -> None:
     assert reading["problems"][0]["code"] == "device-lost"
 
 
-def test_no_library_on_the_machine_says_what_to_do() -> None:
+def test_no_library_on_the_machine_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without libnvidia-ml.so.1: unreachable, exit status 5, and a hint."""
-    code = (
-        "from gpuledger.errors import Unavailable\n"
-        "from gpuledger.sources.nvml import load_binding\n"
-        "try:\n    load_binding()\nexcept Unavailable as error:\n    print(error.code, '|', error.hint)\n"
-    )
-    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    if not done.stdout:
-        pytest.skip("this machine has a real driver")
-    assert done.stdout.startswith("driver-unreachable | install the NVIDIA driver")
+
+    def not_found(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(pynvml, "nvmlLib", None)
+    monkeypatch.setattr(pynvml, "CDLL", not_found)
+    with pytest.raises(Unavailable, match="not on this machine") as caught:
+        load_binding()
+    assert (caught.value.code, caught.value.exit_status) == ("driver-unreachable", 5)
+    assert "install the NVIDIA driver" in caught.value.hint
+
+
+def test_a_driver_that_is_not_loaded_says_what_to_do(driver: Any, reader: Reader) -> None:
+    """The library without its kernel module: unreachable, in other words."""
+    driver.unload()
+    answer = reader.look()
+    assert answer["code"] == "driver-unreachable"
+    assert "not loaded" in answer["message"]

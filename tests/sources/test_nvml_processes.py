@@ -115,7 +115,7 @@ def test_unversioned_call_on_an_old_driver_falls_back(old: Exception) -> None:
     absent: set[str] = set()
     assert read_entries(binding, None, absent, version_2=False) == [Entry("C", 7, 300 * MIB, NONE, NONE)]
     binding.calls.clear()
-    read_entries(binding, None, absent, version_2=False)
+    assert read_entries(binding, None, absent, version_2=False) == [Entry("C", 7, 300 * MIB, NONE, NONE)]
     assert "nvmlDeviceGetComputeRunningProcesses" not in binding.calls  # known by now
 
 

@@ -72,6 +72,6 @@ def _joined(coverage: Iterable[Coverage]) -> list[Coverage]:
             joined[-1] = Coverage(
                 host=span.host, device=span.device, since_us=last.since_us, until_us=span.until_us, reason=span.reason
             )
-        elif span.until_us > span.since_us:
+        elif span.until_us > span.since_us or span.reason:  # a single look's reason is shown, though it has no length
             joined.append(span)
     return joined

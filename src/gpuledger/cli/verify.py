@@ -15,7 +15,10 @@ from gpuledger.reports import verify_report
 def command(
     ctx: typer.Context,
     root: Annotated[
-        str, typer.Option("--root", metavar="HEX", help="A root printed earlier and kept elsewhere: must be among the seals.")
+        str,
+        typer.Option(
+            "--root", metavar="HEX", help="A root printed earlier and kept elsewhere: must be among the seals."
+        ),
     ] = "",
     ledger: LedgerOption = None,
     config: ConfigOption = None,

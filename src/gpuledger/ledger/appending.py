@@ -172,13 +172,12 @@ def _look_up(
     matches = " AND ".join(f"t.{column} = wanted.{name}" for column, name in zip(kind.key, names, strict=True))
     columns = ", ".join(f"t.{column}" for column in ("writer", "number", *kind.key, *kind.figures))
     one = f"({', '.join([MARK] * width)})"
+    select = f"SELECT {columns} FROM wanted CROSS JOIN {table} AS t WHERE {matches}"  # noqa: S608 the schema's own names
     found: dict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = {}
     for start in range(0, len(keys), _LOOKED_UP_AT_ONCE):
         part = keys[start : start + _LOOKED_UP_AT_ONCE]
-        statement = (
-            f"WITH wanted ({', '.join(names)}) AS (VALUES {', '.join([one] * len(part))}) "
-            f"SELECT {columns} FROM wanted CROSS JOIN {table} AS t WHERE {matches}"  # noqa: S608 names are the schema's own, values are bound
-        )
+        values = ", ".join([one] * len(part))
+        statement = f"WITH wanted ({', '.join(names)}) AS (VALUES {values}) {select}"
         for row in connection.exec_driver_sql(statement, tuple(cell for key in part for cell in key)):
             writer, number, *rest = row
             found[tuple(rest[:width])] = (f"{kind.row.kind}:{writer}/{number}", tuple(rest[width:]))

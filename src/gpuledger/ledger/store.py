@@ -27,7 +27,7 @@ from gpuledger.ledger.sums import OpenRecord, UsageSum
 from gpuledger.ledger.texts import TextBook
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
-from gpuledger.model.rows import EVIDENCE, Row, Seal, UsageRecord, Watch
+from gpuledger.model.rows import Row, Seal, Watch
 
 R = TypeVar("R", bound=Row)
 
@@ -247,7 +247,7 @@ class Ledger:
             found = self._connection.execute(statement).first()
         if found is None:
             raise NotFound("no-such-row", f"the ledger holds no {ref}", hint="gpuledger journal shows references")
-        return next(codec.decode([tuple(found)]))
+        return codec.decode([tuple(found)])[0]
 
     def latest(
         self, kind: type[R], *, hosts: Collection[str] | None = None, devices: Collection[str] | None = None
@@ -298,20 +298,14 @@ class Ledger:
         ).scalar()
         return GENESIS if root is None else str(root)
 
-    def first_moment(self) -> int | Missing:
-        """The earliest moment that evidence or a record speaks of, microseconds UTC."""
-        return self._edge(sa.func.min, "starts")
+    def span_of(self, kinds: Iterable[type[Row]]) -> tuple[int | Missing, int | Missing]:
+        """The earliest and the latest moment that rows of these kinds speak of, microseconds UTC."""
+        chosen = tuple(kinds)
+        return self._edge(sa.func.min, "starts", chosen), self._edge(sa.func.max, "ends", chosen)
 
-    def last_moment(self) -> int | Missing:
-        """The latest moment that evidence or a record speaks of, microseconds UTC."""
-        return self._edge(sa.func.max, "ends")
-
-    def _edge(self, edge: Callable[..., sa.ColumnElement[int]], side: str) -> int | Missing:
+    def _edge(self, edge: Callable[..., sa.ColumnElement[int]], side: str, kinds: Iterable[type[Row]]) -> int | Missing:
         with self._mapped():
-            found = [
-                self._connection.execute(sa.select(edge(getattr(KIND_OF[row], side)))).scalar()
-                for row in (*EVIDENCE, UsageRecord)
-            ]
+            found = [self._connection.execute(sa.select(edge(getattr(KIND_OF[row], side)))).scalar() for row in kinds]
         moments = [int(moment) for moment in found if moment is not None]
         return (min if side == "starts" else max)(moments) if moments else Missing("the ledger is empty")
 

@@ -128,7 +128,7 @@ def open_records(connection: sa.Connection, meter: str, since_us: int | None, un
             "until_us": _ALL_TIME if until_us is None else until_us,
         },
     ).fetchall()
-    records = CODECS[UsageRecord].decode(row[:-2] for row in rows)
+    records = CODECS[UsageRecord].decode([row[:-2] for row in rows])
     found = []
     for record, row in zip(records, rows, strict=True):
         assert isinstance(record, UsageRecord)

@@ -285,7 +285,7 @@ def _derived(connection: sa.Connection) -> Iterator[tuple[str, str]]:
     assert cursor is not None
     while batch := cursor.fetchmany(_BATCH):
         typed = [row for row in batch if all(type(row[i]) in codec.types[name] for i, name in enumerate(codec.columns))]
-        for row, cells in zip(codec.decode(each[:width] for each in typed), typed, strict=True):
+        for row, cells in zip(codec.decode([each[:width] for each in typed]), typed, strict=True):
             if codec.encode([row])[0][width - 2 :] != tuple(cells[width:]):
                 yield row.ref, "natural_key or ended_at_us does not follow from the row"
 

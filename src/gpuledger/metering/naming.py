@@ -8,7 +8,8 @@ back, so for a context that started at S, of the processes with its pid on its h
 2. a process is possible when P <= S + 2 s, S <= L + 2 s (or two polls, where that is longer), and not S > D;
 3. one is possible: that one. Several: the one born last, if it was born more than 2 s before S and no
    other was seen alive after its birth. Born within 2 s of S, it can be too young: then the one
-   other that was seen alive at or after S, and where none was, nobody: ``pid-ambiguous``;
+   other that was seen alive at or after S, and where none was, nobody: ``pid-ambiguous``. Born after
+   S, it is too young unless the clocks disagree: then every earlier life not proven dead is possible;
 4. without a kernel identity, claims count: a pid map or the driver's process name, seen within the
    context (2 s either side); a pid map before a process name; two different claims are ``pid-ambiguous``.
 
@@ -67,6 +68,10 @@ class Life:
     dead_us: int | None
     programs: list[tuple[int, int, str, str]]
 
+    def may_live(self, at_us: int) -> bool:
+        """Whether no look proves that it was gone by then."""
+        return self.dead_us is None or at_us <= self.dead_us
+
     def name(self, at_us: int) -> Name:
         """The program in force at a moment: the highest exec number read by then, else the lowest."""
         programs = self.programs
@@ -94,6 +99,10 @@ class Lives:
     each: tuple[Life, ...] = ()
     births: tuple[int, ...] = ()
     furthest: tuple[int, ...] = ()
+
+    def until(self, at_us: int) -> tuple[Life, ...]:
+        """Those born by ``at_us`` plus the tolerance."""
+        return self.each[: bisect_right(self.births, at_us + TOLERANCE_US)]
 
     def around(self, at_us: int, late_us: int) -> list[Life]:
         """Those born by ``at_us`` plus the tolerance that were seen alive within ``late_us`` before it, or later."""
@@ -226,13 +235,15 @@ class Names:
             late_us = start_us - life.last_us
             if (
                 lives.births[0] <= start_us + TOLERANCE_US
-                and (life.dead_us is None or start_us <= life.dead_us)
+                and life.may_live(start_us)
                 and (late_us <= TOLERANCE_US or late_us <= 2 * self._interval_us(host, start_us))
             ):
                 return life.name(start_us)
         elif lives.each:
             around = lives.around(start_us, max(TOLERANCE_US, 2 * self._interval_us(host, start_us)))
-            possible = [life for life in around if life.dead_us is None or start_us <= life.dead_us]
+            possible = [life for life in around if life.may_live(start_us)]
+            if possible and _birth(possible[-1]) > start_us:  # then any life before it will do as well
+                possible = [life for life in lives.until(start_us) if life.may_live(start_us)]
             if possible:
                 return _born_last(possible, start_us)
         return self.claimed(host, pid, start_us, end_us)

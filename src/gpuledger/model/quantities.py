@@ -14,6 +14,10 @@ class Evidence:
 
     ``identities`` must hold every identity of the pids that the other rows name (on their hosts), and
     ``watches`` the spans that touch the window plus, for each host, the first ``process`` watch ever.
+    A sighting touches every moment from its context's driver start (its own start where there is none)
+    to its end; a driver row without a start every moment before it was read. More rows than needed
+    change nothing that is known, so a margin of an hour on both sides is good practice: it holds the
+    looks that prove when a pid's earlier life ended, and the watches of contexts that reach out.
     """
 
     driver_records: tuple[DriverRecord, ...] = ()
@@ -30,7 +34,8 @@ class Context:
     Args:
         host, device, pid: where and who by number.
         subject: key of the identity text, or ``unattributed:CAUSE``.
-        process: (boot_id, start_ticks) of the identity; ("", 0) where unnamed.
+        process: (boot_id, start_ticks) of the identity, or of the process that was seen but could not be
+            named; ("", 0) where neither is known.
         spans: half-open spans in microseconds UTC, sorted, disjoint. One span for a settled context or
             one whose driver start is known; several where looking was interrupted.
         settled: the driver has settled it; its duration is then exactly ``context_ms``.
@@ -70,7 +75,7 @@ class Quantity:
         meter: name of the meter.
         hour_us: start of the UTC hour it lies in.
         host, device, subject: as in a usage record.
-        context: ``settled``, ``gone``, or ``PID@START_US`` / ``PID@?TICKS``, as in a usage record.
+        context: ``settled``, ``gone``, ``PID@START_US``, ``PID@?TICKS`` or ``sampled``, as in a usage record.
         quantity: whole units of the meter, 0 or more.
         evidence: references of the rows behind it.
     """

@@ -21,6 +21,12 @@ class FinishedRow:
     gpu_percent: int | Missing
     memory_percent: int | Missing
 
+    @property
+    def content(self) -> tuple[str, ...]:
+        """The figures as text, the same from every source of the row: as in a ``DriverRecord``."""
+        figures = (self.context_ms, self.peak_memory_mib, self.gpu_percent, self.memory_percent)
+        return tuple("-" if isinstance(figure, Missing) else str(figure) for figure in figures)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivingContext:

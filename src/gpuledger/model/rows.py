@@ -249,10 +249,10 @@ class UsageRecord(Row):
         context: what of it the driver had settled when it was recorded: ``settled``; ``gone`` for
             contexts that ended without a driver row; ``PID@START_US`` for one context still open
             (``PID@?TICKS`` where the driver gives no start), so that a later settlement can be seen
-            by joining the driver's rows.
+            by joining the driver's rows. Always ``sampled`` for ``gpu.memory`` and ``gpu.busy``.
         quantity: whole units of the meter.
         evidence_count: number of evidence rows behind it.
-        evidence_hash: first 16 hex digits of the SHA-256 over their references, sorted.
+        evidence_hash: first 16 hex digits of the SHA-256 over their references, sorted, one a line.
         recorded_at_us: when the pass ran.
     """
 

@@ -186,7 +186,8 @@ class UsageReport:
     @property
     def answered(self) -> bool:
         """Whether anything is known at all: a row, or a second that was watched."""
-        return bool(self.rows or self.unattributed or self.unsettled or self.watched.seconds)
+        measured = any(not isinstance(row.quantity, Missing) for row in self.unsettled)
+        return bool(self.rows or self.unattributed or measured or self.watched.seconds)
 
     @property
     def unattributed_quantity(self) -> int | Missing:

@@ -31,8 +31,8 @@ from gpuledger.sources.nvml import NvmlSource
 from gpuledger.sources.simulated import SimulatedDriver
 from gpuledger.sources.watchers import PollWatcher
 
-GPU_CHAT = "GPU-de300000-0000-4000-8000-000000000001"
-GPU_BATCH = "GPU-de300000-0000-4000-8000-000000000002"
+GPU_CHAT = "GPU-c4a70000-de30-4000-8000-000000000001"
+GPU_BATCH = "GPU-ba7c0000-de30-4000-8000-000000000002"
 INTERVAL_US = 1_000_000
 
 _SCRIPT = "import sys, time\ntime.sleep(float(sys.argv[1]))\n"
@@ -168,9 +168,7 @@ def _prelude(stage: _Stage, talk: Callable[[str], None]) -> None:
     talk(" 1 s  a job has come and gone before anybody looks; now the agent starts, one look a second")
 
 
-def _tell(
-    stage: _Stage, talk: Callable[[str], None], ended: threading.Event, failures: list[BaseException]
-) -> None:
+def _tell(stage: _Stage, talk: Callable[[str], None], ended: threading.Event, failures: list[BaseException]) -> None:
     try:
         _story(stage, talk)
     except BaseException as error:  # noqa: BLE001 - carried to the main thread, which raises it
@@ -205,9 +203,10 @@ def _busy_seconds(stage: _Stage, first: int, last: int) -> None:
         if second % 2 == 0:
             running = f"transcription {second}"
             stage.start(running, "transcribe.py", GPU_BATCH, 3100, 80)
-        stage.at(second + 0.3)
+        shift = 0.1 * (second % 4)  # against the agent's beat: some fall between two looks, some do not
+        stage.at(second + 0.25 + shift)
         stage.start("thumbnail", "thumbnail.py", GPU_BATCH, 310)
-        stage.at(second + 0.6)
+        stage.at(second + 0.55 + shift)
         stage.stop("thumbnail")
         if second % 2 == 1 and running:
             stage.stop(running)

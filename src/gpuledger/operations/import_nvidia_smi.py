@@ -59,7 +59,7 @@ def import_nvidia_smi(
         devices = {row.device: row for row in ledger.scan(DeviceEvent, hosts=[name], order="time")}
         for reading in readings:
             problems += reading.problems
-            at_us = _taken_at(reading, now_us, str(path), problems)
+            at_us = _taken_at(ledger, reading, name, now_us, str(path), problems)
             for found in reading.devices.values():
                 rows += changes(devices, device_rows(found, reading, host=name, at_us=at_us))
                 fresh = [driver_record(row, host=name, device=found.uuid, reading=reading, at_us=at_us, driver_epoch="")
@@ -136,9 +136,18 @@ def _host(readings: list[Reading], host: str | None, local_host: str, path: str,
     return local_host
 
 
-def _taken_at(reading: Reading, now_us: int, path: str, problems: list[Problem]) -> int:
+def _taken_at(ledger: Ledger, reading: Reading, host: str, now_us: int, path: str, problems: list[Problem]) -> int:
+    """When a look was taken: as the dump says, else as it was filed before, else now."""
     if not isinstance(reading.at_us, Missing):
         return reading.at_us
+    rows = [(device.uuid, row) for device in reading.devices.values() for row in device.finished]
+    known = {
+        (row.device, row.pid, row.content): row.read_at_us
+        for row in (ledger.scan(DriverRecord, pids={(host, row.pid) for _, row in rows}) if rows else ())
+    }
+    filed = {known.get((uuid, row.pid, row.content)) for uuid, row in rows}
+    if len(filed) == 1 and isinstance(before_us := filed.pop(), int):
+        return before_us  # the very dump again: its looks are the ones that are there
     problems.append(
         Problem(
             code="time-assumed",

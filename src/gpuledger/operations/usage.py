@@ -14,12 +14,12 @@ from gpuledger.metering.coverage import coverage
 from gpuledger.metering.derive import derive
 from gpuledger.model.meters import GPU_BUSY, GPU_CONTEXT, Meter
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import day_floor
+from gpuledger.model.moments import SECOND_US, day_floor
 from gpuledger.model.policy import Policy
 from gpuledger.model.quantities import Coverage, Quantity
-from gpuledger.model.rows import DeviceEvent, Pass, PolicyVersion
+from gpuledger.model.rows import DeviceEvent, DriverRecord, Pass, PolicyVersion, Sighting, Watch
 from gpuledger.model.usage import UsageReport
-from gpuledger.operations.evidence import covered_spans, load_evidence, uncovered, within
+from gpuledger.operations.evidence import covered_spans, first_naming_watches, load_evidence, uncovered, within
 from gpuledger.operations.living import open_contexts
 from gpuledger.sources import policy_file
 
@@ -29,15 +29,22 @@ _SETTLED = "settled"
 def window(ledger: Ledger, *, since: int | None, until: int | None, now_us: int) -> tuple[int, int]:
     """The window asked for: by default from the first evidence to now; the future is not asked about.
 
+    Where only dumps were imported nobody watches on, so there it ends with the last of them.
+
     Raises:
         Misconfigured: ``empty-window`` when it ends before it begins.
     """
-    until_us = now_us if until is None else min(until, now_us)
-    if since is not None:
-        since_us = since
+    first_us, last_us = ledger.span_of((DriverRecord, Sighting, Watch))
+    if until is not None:
+        until_us = min(until, now_us)
+    elif isinstance(last_us, Missing) or first_naming_watches(
+        ledger, {event.host for event in ledger.scan(DeviceEvent)}
+    ):
+        until_us = now_us
     else:
-        first_us = ledger.first_moment()
-        since_us = until_us if isinstance(first_us, Missing) else min(first_us, until_us)
+        until_us = (last_us // SECOND_US + 1) * SECOND_US
+    first_us = until_us if isinstance(first_us, Missing) else min(first_us, until_us)
+    since_us = first_us if since is None else since
     if since_us > until_us or (since is not None and since_us == until_us):
         raise Misconfigured("empty-window", "the window ends before it begins", hint="--since must lie before --until")
     return since_us, until_us
@@ -114,7 +121,7 @@ def answer_window(
         open_contexts=living,
         coverage=tuple(
             coverage(
-                ledger.coalesced_watches(since_us=since_us, until_us=until_us, source="driver"),
+                [*ledger.coalesced_watches(since_us, until_us, "driver"), *_first_looks(ledger, physical)],
                 physical,
                 since_us=since_us,
                 until_us=until_us,
@@ -123,6 +130,12 @@ def answer_window(
         naming=Naming(texts=ledger.texts(keys), versions=versions),
         classes=classes,
     )
+
+
+def _first_looks(ledger: Ledger, devices: Iterable[tuple[str, str]]) -> Iterable[Watch]:
+    """The first look ever at each device: before it nothing had looked, after it a pause is a gap."""
+    for host, device in devices:
+        yield from ledger.scan(Watch, hosts=[host], devices=[device], order="time", limit=1)
 
 
 def recorded_amounts(ledger: Ledger, meter: Meter, since_us: int, until_us: int, grain: Grain) -> Iterable[Amount]:

@@ -129,7 +129,7 @@ def to_table(report: BlindReport, *, width: int = 100) -> RenderableType:
             heading("Blind spots", f"{iso(report.since_us)} to {iso(report.until_us)}"),
             unseen.watched_line(report.watched),
         ],
-        unseen.not_seen(report.sizes, report.unknown, report.watched),
+        unseen.not_seen(report.sizes, report.watched, report.unknown),
         _not_named(report),
         unseen.still_running(report.unsettled, report.unsettled_ms, inside="inside the totals of usage already"),
         unseen.outside_accounting(report.never_accounted),

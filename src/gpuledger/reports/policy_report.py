@@ -20,9 +20,7 @@ def applied_table(applied: Applied) -> RenderableType:
     if not applied.changed:
         return cell(f"policy {row.version} already holds: nothing changed")
     return Group(
-        cell(
-            f"policy {row.version} applied; owners hold from {iso(row.effective_from_us)}, services for all time"
-        ),
+        cell(f"policy {row.version} applied; owners hold from {iso(row.effective_from_us)}, services for all time"),
         cell(
             f"{applied.services} service rules, {applied.users} users, {applied.namespaces} namespaces, "
             f"{applied.hosts} hosts"

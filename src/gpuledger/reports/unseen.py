@@ -28,8 +28,14 @@ def watched_line(watched: Watched) -> Text:
     return Text(f"Watched {duration_s(watched.seconds)} of {duration_s(watched.of)} device time ({share})", style=style)
 
 
-def not_seen(sizes: Sequence[UnknownSize], spans: Sequence[UnknownSpan], watched: Watched) -> list[RenderableType]:
-    """UNKNOWN time by reason, with its size, where it lies, what it means, and the command that helps."""
+def not_seen(sizes: Sequence[UnknownSize], watched: Watched, spans: Sequence[UnknownSpan] = ()) -> list[RenderableType]:
+    """UNKNOWN time by reason, with its size, what it means, and the command that helps.
+
+    Args:
+        sizes: by reason.
+        watched: how much was.
+        spans: where it lies, to be listed too; ``blind`` lists them, ``usage`` leaves them out.
+    """
     if not sizes:
         return [heading("Not seen", "nothing: the whole time was watched")] if watched.of else []
     seconds = sum(size.seconds for size in sizes)

@@ -111,7 +111,7 @@ def to_table(report: UsageReport, *, width: int = 100) -> RenderableType:
     ]
     sections = [
         [unseen.watched_line(report.watched), *_provisional(report)],
-        unseen.not_seen(report.sizes, report.unknown, report.watched),
+        unseen.not_seen(report.sizes, report.watched),
         unseen.still_running(report.unsettled, report.unsettled_quantity, inside="inside the rows already"),
         unseen.outside_accounting(report.never_accounted),
     ]

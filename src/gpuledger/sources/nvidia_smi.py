@@ -68,7 +68,7 @@ def parse(
             _take(block, path, outputs, rejections)
     looks = group(outputs)
     if not looks:
-        raise _not_understood(text, path, rejections)
+        raise _not_understood(text, path, rejections, is_known=bool(outputs))
     names = DeviceNames.of(outputs, given=device, path=path)
     readings = [read_look(look, names, path=path, zone=zone, taken_at_us=taken_at_us, method=method) for look in looks]
     refused = tuple(Problem(code=one.code, message=one.message, where=f"{path}:{one.line}") for one in rejections)
@@ -117,10 +117,13 @@ def _checked(text: str, path: str) -> str:
     return text
 
 
-def _not_understood(text: str, path: str, rejections: Sequence[Rejected]) -> BadInput:
+def _not_understood(text: str, path: str, rejections: Sequence[Rejected], *, is_known: bool) -> BadInput:
     if rejections:
         first = rejections[0]
         return BadInput(first.code, first.message, path=path, line=first.line, hint=first.hint)
+    if is_known:
+        message = "it is nvidia-smi's, but tells neither processes nor the accounting mode"
+        return BadInput("not-nvidia-smi", message, path=path, hint=HINT)
     for number, line in enumerate(text.split("\n", 200)[:200], start=1):
         if not line.startswith("#") and looks_like_rows(line):
             message = "rows without their header; which column is which cannot be known"

@@ -74,7 +74,7 @@ class _Rows:
         self._with_unit: bool | None = None
         self._accounted: dict[tuple[str, str, str], list[AccountedRow]] = {}
         self._processes: dict[tuple[str, str, str], list[ListedProcess]] = {}
-        self._products: dict[tuple[str, str, str], str] = {}
+        self._products: dict[tuple[tuple[str, str, str], str], None] = {}
         self._gpus: list[DevicePart] = []
         self._driver_version = ""
         self._host_name = ""
@@ -107,7 +107,7 @@ class _Rows:
         else:
             self._add_gpu(cells, device)
         if product := values.name(self._cell(cells, "product")):
-            self._products[device] = product
+            self._products[device, product] = None
         if not isinstance(at, Missing):
             self._at = at
         self._seen.add(self._key(cells))
@@ -197,7 +197,7 @@ class _Rows:
         parts = list(self._gpus)
         parts += [self._part(device, accounted=tuple(rows)) for device, rows in self._accounted.items()]
         parts += [self._part(device, processes=tuple(rows)) for device, rows in self._processes.items()]
-        parts += [self._part(device, product=product) for device, product in self._products.items()]
+        parts += [self._part(device, product=product) for device, product in self._products]
         return Output(
             kind=self._header.kind,
             line=line,

@@ -257,7 +257,7 @@ class NvmlSource:
             device.slices, device.slices_due = (), True
             placed = [(device.uuid, entry) for entry in self._read_entries(device, device.handle)]
             busy = self._read_busy(device, now_us)
-        if "nvmlDeviceGetComputeRunningProcesses" in device.absent:
+        if "C" in device.absent:
             told = "the driver gives no list of living processes here; only its accounting list shows who is alive"
             problems.append(Problem(code="process-list-unsupported", message=told, where=device.uuid))
         if placed != device.placed:

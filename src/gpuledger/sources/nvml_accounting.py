@@ -128,8 +128,6 @@ class AccountingList:
         self._looks += 1
         settled, running = self._walk(binding, handle, now_us, full=full)
         if settled != self._settled:
-            if not full and not _in_order(settled):
-                settled, running = self._walk(binding, handle, now_us, full=True)
             self._keep(settled)
         self._known_at_us = now_us
         doubled = frozenset() if len(self._places) == len(pids) else self._doubled()

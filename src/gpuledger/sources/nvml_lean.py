@@ -1,9 +1,9 @@
 """The real binding, its costly calls made directly: the same functions of the same library, without the bugs.
 
-In: the started ``pynvml`` module. Out: an object with its function names. Four calls are made fifty times a
-second on a busy host, and ``pynvml`` spends most of their time on turning each structure into an object,
-field by field. Here they fill buffers that are kept, in ``pynvml``'s own layouts, and are unpacked whole.
-Every other name is ``pynvml``'s.
+Out: ``nvidia-ml-py`` (``pynvml``), started, as an object with its function names. The accounting and process
+lists are read many times a second, and ``pynvml`` spends most of that time on turning structures into objects
+field by field. Here they fill buffers that are kept, in the layouts ``pynvml`` declares, and are unpacked
+whole. Every other name is ``pynvml``'s own.
 """
 
 # ruff: noqa: N802, N815 - calls and fields bear NVIDIA's names

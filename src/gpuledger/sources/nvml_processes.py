@@ -93,7 +93,7 @@ def read_entries(binding: Binding, handle: Handle, absent: set[str], *, version_
 
     Args:
         binding, handle: whom to ask about what.
-        absent: call names found not to exist here, not tried again; added to.
+        absent: calls, and letters of whole lists, found not to exist here and not tried again; added to.
         version_2: ask the older version of the calls only.
 
     Raises:
@@ -101,16 +101,18 @@ def read_entries(binding: Binding, handle: Handle, absent: set[str], *, version_
     """
     entries: list[Entry] = []
     for kind, name in PROCESS_LISTS:
-        if name in absent:
+        if kind in absent:
             continue
-        listed = _read_list(binding, handle, name, absent, version_2=version_2)
+        listed = _read_list(binding, handle, kind, name, absent, version_2=version_2)
         entries.extend(
             Entry(kind, one.pid, one.usedGpuMemory, one.gpuInstanceId, one.computeInstanceId) for one in listed
         )
     return entries
 
 
-def _read_list(binding: Binding, handle: Handle, name: str, absent: set[str], *, version_2: bool) -> Sequence[Any]:
+def _read_list(
+    binding: Binding, handle: Handle, kind: str, name: str, absent: set[str], *, version_2: bool
+) -> Sequence[Any]:
     versions = (f"{name}_v2",) if version_2 else (name, f"{name}_v2")
     for version in versions:
         if version in absent:
@@ -122,7 +124,7 @@ def _read_list(binding: Binding, handle: Handle, name: str, absent: set[str], *,
             if meaning_of(error).trouble is not Trouble.ABSENT:
                 raise
             absent.add(version)
-    absent.add(name)
+    absent.add(kind)
     return ()
 
 

@@ -24,7 +24,7 @@ _Key = tuple[int, int | str]
 def row_key(row: FinishedRow) -> _Key:
     """What makes a finished row itself within one load of the driver: pid and start, or pid and content."""
     if isinstance(row.started_at_us, Missing):
-        return (row.pid, f"{row.context_ms}:{row.peak_memory_mib}:{row.gpu_percent}:{row.memory_percent}")
+        return (row.pid, ":".join(row.content))
     return (row.pid, row.started_at_us)
 
 

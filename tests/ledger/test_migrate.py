@@ -1,0 +1,66 @@
+"""Migrations: by themselves, all or nothing, once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from gpuledger.errors import Unavailable
+from gpuledger.ledger import Ledger, migrate, verify_ledger
+from gpuledger.ledger.schema import METADATA
+
+
+def test_a_new_file_gets_every_table(ledger: Ledger, place: Path, bare) -> None:
+    """After opening to append, all tables are there."""
+    with bare(place) as connection:
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert tables == set(METADATA.tables) | {"alembic_version"}
+
+
+def test_migrating_twice_changes_nothing() -> None:
+    """A ledger that is up to date is left as it is."""
+    with sa.create_engine("sqlite://").connect() as connection:
+        migrate.migrate(connection)
+        before = connection.exec_driver_sql("SELECT * FROM sqlite_master").fetchall()
+        migrate.migrate(connection)
+        assert connection.exec_driver_sql("SELECT * FROM sqlite_master").fetchall() == before
+
+
+def test_a_migration_that_fails_leaves_nothing(place: Path, bare, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the disk fills half way through, the file is as it was, and the next opening finishes the work."""
+
+    def cramped(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("PRAGMA max_page_count = 12")
+        real(connection)
+
+    real = migrate.migrate
+    monkeypatch.setattr(migrate, "migrate", cramped)
+    with pytest.raises(Unavailable, match="no room") as caught:
+        Ledger.open(place, mode="append")
+    assert caught.value.code == "ledger-full"
+    with bare(place) as connection:
+        assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    monkeypatch.setattr(migrate, "migrate", real)
+    with Ledger.open(place, mode="append") as ledger:
+        assert verify_ledger(ledger) == []
+
+
+def test_processes_that_create_one_ledger_together_all_succeed(place: Path) -> None:
+    """Whoever comes first makes the tables; the others wait and use them."""
+    code = "import sys; from gpuledger.ledger import Ledger; Ledger.open(sys.argv[1], mode='append').close()"
+    started = [subprocess.Popen([sys.executable, "-c", code, str(place)]) for _ in range(4)]
+    assert [process.wait(60) for process in started] == [0, 0, 0, 0]
+    with Ledger.open(place, mode="read") as ledger:
+        assert verify_ledger(ledger) == []
+
+
+def test_an_unfinished_creation_is_no_ledger_to_a_reader(place: Path) -> None:
+    """An empty file, left by a process that died before the tables, reads as no ledger yet."""
+    place.touch()
+    with pytest.raises(Unavailable) as caught:
+        Ledger.open(place, mode="read")
+    assert caught.value.code == "no-ledger"
