@@ -20,6 +20,7 @@ from gpuledger.errors import Refused, Unavailable
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.records import CLOSED_AFTER_US
 from gpuledger.model.moments import hour_floor, iso
+from gpuledger.model.problem import Problem
 from gpuledger.model.readings import Reading
 from gpuledger.model.rows import Row, Watch
 from gpuledger.operations.meter import meter
@@ -104,8 +105,8 @@ class Agent:
         self._backlog: list[Row] = []
         self._complaint = ""
         self._enabled: set[str] = set()
+        self._problems: set[Problem] = set()
         self._metered_hour_us = 0
-        self._sealed_hour_us = 0
         self._interval_us = plan.interval_us
         self._observer = Observer(
             host=plan.host,
@@ -141,6 +142,7 @@ class Agent:
             self._complain(f"the driver did not answer: {error.message}")
             self._backlog += self._observer.unreachable(at_us=at_us, method=self._source.method, sentence=error.message)
         else:
+            self._note_problems(reading, at_us)
             names = self._watcher.look(
                 self._observer.pids_to_name(reading), at_us, restarted=self._observer.restarted(reading)
             )
@@ -184,6 +186,21 @@ class Agent:
             self._talk(f"{iso(self._clock.now_us())} {sentence}")
         self._complaint = kind
 
+    def _note_problems(self, reading: Reading, at_us: int) -> None:
+        """What was imperfect is said and written once for as long as it holds, not at every look."""
+        now = set(reading.problems)
+        for problem in sorted(now - self._problems, key=str):
+            self._talk(f"{iso(at_us)} note: {problem}")
+            self._backlog.append(self._remark("", at_us, str(problem)))
+        self._problems = now
+
+    def _remark(self, device: str, at_us: int, sentence: str) -> Watch:
+        """A sentence for the journal: a look of no length, which watches nothing by itself."""
+        return Watch(
+            host=self.plan.host, device=device, source="driver", method=self._source.method, interval_ms=0,
+            since_us=at_us, until_us=at_us, status="ok", readings=0, detail=sentence,
+        )  # fmt: skip
+
     def _enable(self, reading: Reading) -> None:
         for device in reading.devices.values():
             if device.accounting != "disabled" or device.mig:
@@ -193,19 +210,7 @@ class Agent:
             self._enabled.add(device.uuid)
             at_us = self._clock.now_us()
             self._talk(f"{iso(at_us)} accounting enabled{again} on {device.product} {device.uuid}")
-            self._backlog.append(
-                Watch(
-                    host=self.plan.host,
-                    device=device.uuid,
-                    source="driver",
-                    method=self._source.method,
-                    interval_ms=0,
-                    since_us=at_us,
-                    until_us=at_us,
-                    status="ok",
-                    detail=f"accounting enabled{again} by the agent",
-                )
-            )
+            self._backlog.append(self._remark(device.uuid, at_us, f"accounting enabled{again} by the agent"))
 
     def _adapt(self) -> None:
         """Look more often while the driver's ring of 128 rows fills quickly."""
@@ -219,16 +224,15 @@ class Agent:
 
     def _hourly(self, at_us: int) -> None:
         """Close the hour that is over for the grace period, and seal."""
-        if self.plan.once or self._backlog:
+        if self._backlog:
             return
         closed_us = hour_floor(at_us - CLOSED_AFTER_US)
         if closed_us == self._metered_hour_us:
             return
         try:
-            meter(self._ledger, now_us=at_us, writer=f"{self.plan.host}.meter")
-            if hour_floor(at_us) != self._sealed_hour_us:
+            passed = meter(self._ledger, now_us=at_us, writer=f"{self.plan.host}.meter")
+            if passed.covered_until_us > passed.covered_from_us:
                 self._ledger.seal(at_us, writer=f"{self.plan.host}.agent")
-                self._sealed_hour_us = hour_floor(at_us)
         except Unavailable as error:
             self._complain(f"the hour could not be metered yet: {error.message}")
             return

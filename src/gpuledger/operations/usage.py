@@ -34,12 +34,11 @@ def window(ledger: Ledger, *, since: int | None, until: int | None, now_us: int)
     Raises:
         Misconfigured: ``empty-window`` when it ends before it begins.
     """
+    hosts = {event.host for event in ledger.scan(DeviceEvent)}
     first_us, last_us = ledger.span_of((DriverRecord, Sighting, Watch))
     if until is not None:
         until_us = min(until, now_us)
-    elif isinstance(last_us, Missing) or first_naming_watches(
-        ledger, {event.host for event in ledger.scan(DeviceEvent)}
-    ):
+    elif isinstance(last_us, Missing) or first_naming_watches(ledger, hosts):
         until_us = now_us
     else:
         until_us = (last_us // SECOND_US + 1) * SECOND_US

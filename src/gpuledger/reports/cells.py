@@ -6,6 +6,7 @@ characters (which could clear the screen or hide a line) are shown, not sent.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
@@ -18,6 +19,8 @@ from rich.text import Text
 
 from gpuledger.model.missing import Missing
 from gpuledger.model.rounding import nearest
+
+_UUID = re.compile(r"(?:GPU|MIG)-[0-9a-fA-F]{8}(?=-)")
 
 UNKNOWN = "UNKNOWN"
 """How absence is shown: never a zero, never a blank that reads as one."""
@@ -48,8 +51,8 @@ def reasons(*values: int | str | Missing) -> list[RenderableType]:
 
 def device_name(device: str) -> str:
     """A device's UUID short enough for a table: ``GPU-5a3c1f2e``. JSON and CSV keep it whole."""
-    kind, dash, rest = device.partition("-")
-    return f"{kind}-{rest[:8]}" if dash and kind in ("GPU", "MIG") and len(rest) > 8 else device
+    found = _UUID.match(device)
+    return found[0] if found else device
 
 
 def table(*, totals: bool = False) -> Table:

@@ -56,14 +56,18 @@ class AccountingList:
 
     known: set[_Key] = field(default_factory=set)
     mode: str = ""
+    _finished: tuple[FinishedRow, ...] | None = None
 
     def look(self, device: DeviceReading) -> ListLook:
         """Compare a reading with the last one and remember it."""
+        if device.finished is self._finished and device.accounting == self.mode:
+            return ListLook(status=device_status(device), loss="", fresh=())  # the source's own word for: unchanged
         present = {row_key(row) for row in device.finished}
         fresh = tuple(row for row in device.finished if row_key(row) not in self.known)
         loss, detail = self._loss(device, len(fresh), lost_all=bool(self.known) and not (self.known & present))
         self.known = present
         self.mode = device.accounting
+        self._finished = device.finished
         return ListLook(status=device_status(device), loss=loss, fresh=fresh, detail=detail)
 
     def _loss(self, device: DeviceReading, fresh: int, *, lost_all: bool) -> tuple[str, str]:
