@@ -80,7 +80,7 @@ def test_no_row_can_be_replaced_through_any_unique_key(attacker: sqlite3.Connect
     assert keys
     for key in keys:
         forged = [
-            value if name in key else (value + 1000 if isinstance(value, int) else f"{value}x")
+            value if name in key or value is None else (value + 1000 if isinstance(value, int) else f"{value}x")
             for name, value in zip(columns, row, strict=True)
         ]
         for verb in ("REPLACE", "INSERT", "INSERT OR REPLACE", "INSERT OR IGNORE", "INSERT OR FAIL"):
@@ -90,6 +90,16 @@ def test_no_row_can_be_replaced_through_any_unique_key(attacker: sqlite3.Connect
         refused(attacker, upsert, *forged)
         refused(attacker, f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING", *forged)
         refused(attacker, f"INSERT OR REPLACE INTO {table} SELECT {marks}", *forged)
+
+
+@pytest.mark.parametrize("spelled", ["1", "1.0", 1.0, " 1"])
+def test_a_key_in_another_spelling_is_the_same_key(attacker: sqlite3.Connection, spelled: object) -> None:
+    """Text or a real that becomes the same integer does not slip past the guard."""
+    row = list(attacker.execute("SELECT * FROM policy").fetchone())
+    marks = ", ".join("?" * len(row))
+    number = row[1] / 1 if isinstance(spelled, float) else spelled.replace("1", str(row[1]), 1)
+    refused(attacker, f"REPLACE INTO policy VALUES ({marks})", "box.agent", number, 77, *row[3:])
+    refused(attacker, f"REPLACE INTO policy VALUES ({marks})", "other", 1, spelled, *row[3:])
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -95,7 +95,7 @@ class Make:
 
     def _own(self, row: Any, words: dict[str, Any]) -> Any:
         self._number += 1
-        return replace(row, writer="box.agent", number=self._number, **words)
+        return replace(row, **{"writer": "box.agent", "number": self._number, **words})
 
 
 @pytest.fixture

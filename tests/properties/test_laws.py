@@ -222,7 +222,8 @@ def test_nothing_is_counted_twice(history: History) -> None:
             assert sum(context.context_ms for context in mine) <= true_ms + pieces
     for context in found:
         if context.placed == "driver" and not context.subject.startswith(UNATTRIBUTED):
-            true = next(t for t in history.truth if (t.device, t.since_us) == (context.device, context.started_at_us))
+            where = (context.device, context.pid, context.started_at_us)
+            true = next(t for t in history.truth if (t.device, t.pid, t.since_us) == where)
             assert context.subject == f"program {true.start_ticks}"
 
 

@@ -19,6 +19,7 @@ from gpuledger.model.rows import Row
 
 BATCH = 2000
 _PAIRS_IN_SQL = 300
+_FEW = 4  # a look-up through an index costs about four rows of a walk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +81,10 @@ def scan_rows(
         conditions.append(_pairs(kind, pairs))
         pairs = pairs if len(pairs) > _PAIRS_IN_SQL else None
     statement = sa.select(*(columns[name] for name in CODECS[kind.row].fields)).where(*conditions)
+    by_time = wanted.since_us is not None and wanted.pids is None and _is_recent(connection, kind, wanted.since_us)
     if wanted.limit is not None and pairs is None:
         statement = statement.limit(wanted.limit)
-    rows = _stream_all(connection, kind, statement, wanted, sorted(writers), batch)
+    rows = _stream_all(connection, kind, statement, wanted, sorted(writers), batch, by_time)
     if pairs is not None:
         chosen = pairs
         rows = (row for row in rows if (row.host, row.pid) in chosen)  # type: ignore[attr-defined]
@@ -101,6 +103,16 @@ def _pairs(kind: Kind, pairs: set[tuple[str, int]]) -> sa.ColumnElement[bool]:
     return sa.or_(sa.false(), *(sa.and_(columns.host == host, columns.pid.in_(pids)) for host, pids in by_host.items()))
 
 
+def _is_recent(connection: sa.Connection, kind: Kind, since_us: int) -> bool:
+    """Whether the rows from ``since_us`` on are few enough to be looked up through the index on their ends."""
+    leading = [index.expressions[0] for index in kind.table.indexes] + [kind.table.c[name] for name in kind.key[:1]]
+    if not any(column is kind.ends for column in leading):
+        return False
+    last = connection.execute(sa.select(sa.func.max(kind.ends))).scalar()
+    first = connection.execute(sa.select(sa.func.min(kind.ends))).scalar()
+    return last is not None and first is not None and (last - since_us) * _FEW < last - first
+
+
 def _stream_all(
     connection: sa.Connection,
     kind: Kind,
@@ -108,29 +120,32 @@ def _stream_all(
     wanted: Wanted,
     writers: list[str],
     batch: int,
+    by_time: bool,
 ) -> Iterator[Row]:
-    columns = kind.table.c
-    number_order = [columns.writer, columns.number]
-    order = [columns[kind.time], *number_order] if wanted.order == "time" else number_order
+    writer: sa.ColumnElement[str] = kind.table.c.writer
+    number: sa.ColumnElement[int] = kind.table.c.number
+    if by_time:
+        # Without this SQLite walks the whole primary key, only because it is already in order.
+        writer, number = writer.concat(""), number + 0
+    order = [kind.table.c[kind.time], writer, number] if wanted.order == "time" else [writer, number]
     statement = statement.order_by(*(column.desc() if wanted.descending else column for column in order))
     if wanted.after is None and wanted.upto is None:
         return _stream(connection, kind, statement, batch)
-    ranges = [_marked(kind, writer, wanted) for writer in writers]
-    if wanted.order == "time":
+    ranges = [sa.and_(writer == name, *_marked(number, name, wanted)) for name in writers]
+    if wanted.order == "time" or by_time:
         return _stream(connection, kind, statement.where(sa.or_(sa.false(), *ranges)), batch)
     # One query per writer: each is a range of the primary key, already in order.
     ranges = ranges[::-1] if wanted.descending else ranges
     return chain.from_iterable(_stream(connection, kind, statement.where(each), batch) for each in ranges)
 
 
-def _marked(kind: Kind, writer: str, wanted: Wanted) -> sa.ColumnElement[bool]:
-    columns = kind.table.c
-    parts = [columns.writer == writer]
+def _marked(number: sa.ColumnElement[int], writer: str, wanted: Wanted) -> list[sa.ColumnElement[bool]]:
+    parts = []
     if wanted.after is not None:
-        parts.append(columns.number > wanted.after.get(writer, 0))
+        parts.append(number > wanted.after.get(writer, 0))
     if wanted.upto is not None:
-        parts.append(columns.number <= wanted.upto.get(writer, 0))
-    return sa.and_(*parts)
+        parts.append(number <= wanted.upto.get(writer, 0))
+    return parts
 
 
 def _stream(connection: sa.Connection, kind: Kind, statement: sa.Select[Any], batch: int) -> Iterator[Row]:

@@ -13,7 +13,7 @@ from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, MINUTE_US
 from gpuledger.model.quantities import Evidence
-from gpuledger.model.rows import DeviceEvent, DriverRecord, Pass, ProcessIdentity, Sighting, Watch
+from gpuledger.model.rows import DriverRecord, Pass, ProcessIdentity, Sighting, Watch
 
 _MARGIN_US = 10 * MINUTE_US
 """Sightings this long before and after a settled context can still decide its name: a pid's earlier life."""
@@ -22,26 +22,25 @@ _MARGIN_US = 10 * MINUTE_US
 def load_evidence(ledger: Ledger, *, since_us: int, until_us: int, upto: Mapping[str, int] | None = None) -> Evidence:
     """All evidence that decides [since, until), out of rows numbered up to ``upto`` where given."""
     records = tuple(ledger.scan(DriverRecord, since_us=since_us, until_us=until_us, upto=upto))
-    sightings = {row.ref: row for row in ledger.scan(Sighting, since_us=since_us, until_us=until_us, upto=upto)}
-    if records:
-        first_us = min(_start_us(record) for record in records) - _MARGIN_US
-        last_us = max(_end_us(record) for record in records) + _MARGIN_US
-        if first_us < since_us or last_us > until_us:
-            wanted = {(record.host, record.pid) for record in records}
-            more = ledger.scan(Sighting, since_us=first_us, until_us=last_us, pids=wanted, upto=upto)
-            sightings.update((row.ref, row) for row in more)
+    around = ledger.scan(Sighting, since_us=since_us - _MARGIN_US, until_us=until_us + _MARGIN_US, upto=upto)
+    sightings = {row.ref: row for row in around}
+    first_us, last_us = since_us - _MARGIN_US, until_us + _MARGIN_US
+    spilling = [record for record in records if start_of(record) < first_us or end_of(record) > last_us]
+    if spilling:
+        first_us = min(first_us, *(start_of(record) - _MARGIN_US for record in spilling))
+        last_us = max(last_us, *(end_of(record) + _MARGIN_US for record in spilling))
+        pids = {(record.host, record.pid) for record in spilling}
+        whole = ledger.scan(Sighting, since_us=first_us, until_us=last_us, pids=pids, upto=upto)
+        sightings.update((row.ref, row) for row in whole)
     pids = {(row.host, row.pid) for row in records} | {(row.host, row.pid) for row in sightings.values()}
-    identities = tuple(ledger.scan(ProcessIdentity, pids=pids, upto=upto)) if pids else ()
-    watches_from_us = min([since_us, *(_start_us(record) for record in records)]) - _MARGIN_US
-    watches_to_us = max([until_us, *(_end_us(record) for record in records)]) + _MARGIN_US
-    watches = {row.ref: row for row in ledger.scan(Watch, since_us=watches_from_us, until_us=watches_to_us, upto=upto)}
-    watches.update((row.ref, row) for row in first_naming_watches(ledger, {host for host, _ in pids}))
     return Evidence(
         driver_records=records,
         sightings=tuple(sightings.values()),
-        identities=identities,
-        watches=tuple(watches.values()),
-        devices=tuple(ledger.scan(DeviceEvent, upto=upto)),
+        identities=tuple(ledger.scan(ProcessIdentity, pids=pids, upto=upto)) if pids else (),
+        watches=(
+            *ledger.coalesced_watches(first_us, last_us, "process"),
+            *first_naming_watches(ledger, {host for host, _ in pids}),
+        ),
     )
 
 
@@ -97,13 +96,15 @@ def within(gaps: Iterable[tuple[int, int]], *, since_us: int, until_us: int) -> 
     return kept
 
 
-def _start_us(record: DriverRecord) -> int:
+def start_of(record: DriverRecord) -> int:
+    """Start of a driver row, microseconds UTC; without one the latest it can have had."""
     if isinstance(record.started_at_us, Missing):
         return record.read_at_us - record.context_ms * 1000
     return record.started_at_us
 
 
-def _end_us(record: DriverRecord) -> int:
+def end_of(record: DriverRecord) -> int:
+    """End of a driver row, microseconds UTC; without a start the time it was read at."""
     if isinstance(record.started_at_us, Missing):
         return record.read_at_us
     return record.started_at_us + record.context_ms * 1000

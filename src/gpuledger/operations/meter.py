@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.derive import derive
-from gpuledger.metering.late import dirty_hours, touched_pids
+from gpuledger.metering.late import dirty_hours
 from gpuledger.metering.records import closed_until, compare
-from gpuledger.model.moments import HOUR_US, hour_floor
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import DAY_US, HOUR_US, hour_floor
 from gpuledger.model.outcomes import MeterReport
 from gpuledger.model.rows import (
     DriverRecord,
@@ -26,7 +28,11 @@ from gpuledger.model.rows import (
     UsageRecord,
     Watch,
 )
-from gpuledger.operations.evidence import covered_spans, load_evidence
+from gpuledger.operations.evidence import covered_spans, end_of, load_evidence
+
+_LONG_MS = 2 * HOUR_US // 1000
+_TOLERANCE_US = 2_000_000
+_ALWAYS_US = 0
 
 _CHUNK_HOURS = 24
 """Hours derived at a time: a day of a busy box fits into memory with room to spare."""
@@ -47,13 +53,13 @@ def meter(
     spans = covered_spans(passes)
     seen_marks: dict[str, int] = json.loads(last.evidence_marks) if last else {}
     marks = ledger.marks()
-    hours = _hours_to_derive(ledger, seen_marks, marks, spans, closed_us=closed_until(now_us))
-    if not hours:
-        open_us = spans[-1][1] if spans else hour_floor(now_us)
-        return MeterReport(
-            at_us=now_us, covered_from_us=open_us, covered_until_us=open_us, hours_derived=0, records=(),
-            corrections=(), open_from_us=open_us,
-        )  # fmt: skip
+    closed_us = closed_until(now_us)
+    hours = _touched(ledger, seen_marks, marks)
+    if last is not None:
+        # what the last pass had seen of hours that were open then
+        hours |= set(range(spans[-1][1], hour_floor(last.at_us) + HOUR_US, HOUR_US))
+    hours = {hour for hour in hours if hour < closed_us}
+    open_us = spans[-1][1] if spans else min(hours, default=closed_us)
     booked: list[Row] = []
     done = 0
     for chunk in _chunks(sorted(hours)):
@@ -61,16 +67,18 @@ def meter(
         done += len(chunk)
         if progress is not None:
             progress(done, len(hours))
-    fresh = [hour for hour in hours if not _is_covered(spans, hour)]
-    covered_from_us = min(fresh, default=spans[-1][1] if spans else 0)
-    covered_until_us = max(fresh, default=covered_from_us - HOUR_US) + HOUR_US
+    covered_from_us = min([open_us, *(hour for hour in hours if not _is_covered(spans, hour))])
+    covered_until_us = max(open_us, closed_us)
+    if covered_from_us == covered_until_us and not booked:
+        return MeterReport(
+            at_us=now_us,
+            covered_from_us=open_us,
+            covered_until_us=open_us,
+            hours_derived=len(hours),
+            open_from_us=open_us,
+        )
     records = [row for row in booked if isinstance(row, UsageRecord)]
     corrections = [row for row in booked if isinstance(row, UsageCorrection)]
-    if not fresh and not booked:
-        return MeterReport(
-            at_us=now_us, covered_from_us=covered_from_us, covered_until_us=covered_from_us,
-            hours_derived=len(hours), records=(), corrections=(), open_from_us=spans[-1][1],
-        )  # fmt: skip
     this = Pass(
         at_us=now_us,
         covered_from_us=covered_from_us,
@@ -87,32 +95,62 @@ def meter(
         hours_derived=len(hours),
         records=tuple(row for row in appended.added if isinstance(row, UsageRecord)),
         corrections=tuple(row for row in appended.added if isinstance(row, UsageCorrection)),
-        open_from_us=max(covered_until_us, spans[-1][1] if spans else 0),
+        open_from_us=covered_until_us,
         problems=appended.conflicts,
     )
 
 
-def _hours_to_derive(
-    ledger: Ledger,
-    seen_marks: dict[str, int],
-    marks: dict[str, int],
-    spans: list[tuple[int, int]],
-    *,
-    closed_us: int,
-) -> set[int]:
-    """Starts of the closed hours that new evidence touches, and of those that closed since the last pass."""
-    hours: set[int] = set()
-    for kind in (DriverRecord, Sighting, Watch):
-        hours |= dirty_hours(ledger.scan(kind, after=seen_marks, upto=marks))
-    named = touched_pids(ledger.scan(ProcessIdentity, after=seen_marks, upto=marks))
-    if named:
-        hours |= dirty_hours(ledger.scan(DriverRecord, pids=named, upto=marks))
-        hours |= dirty_hours(ledger.scan(Sighting, pids=named, upto=marks))
-    hours = {hour for hour in hours if hour < closed_us}
-    if spans or hours:
-        first_us = spans[-1][1] if spans else min(hours)
-        hours |= set(range(first_us, closed_us, HOUR_US))
+def _touched(ledger: Ledger, seen_marks: dict[str, int], marks: dict[str, int]) -> set[int]:
+    """Starts of the hours that evidence newer than the last pass touches."""
+    hours = dirty_hours(_unproven(ledger, ledger.scan(DriverRecord, after=seen_marks, upto=marks)))
+    hours |= dirty_hours(ledger.scan(Sighting, after=seen_marks, upto=marks))
+    hours |= dirty_hours(ledger.scan(Watch, after=seen_marks, upto=marks))
+    hours |= dirty_hours(_renamed(ledger, ledger.scan(ProcessIdentity, after=seen_marks, upto=marks), marks))
     return hours
+
+
+def _unproven(ledger: Ledger, rows: Iterable[DriverRecord]) -> Iterable[DriverRecord]:
+    """Driver rows, long ones cut down to what no look had proven before.
+
+    While a context lived, its looks and the driver's start of it gave the same hours that its row gives
+    now. So when a month-old process exits, its last hours are derived again, and not a month of hours.
+    """
+    for row in list(rows):
+        if row.context_ms < _LONG_MS or isinstance(row.started_at_us, Missing):
+            yield row
+            continue
+        end_us = end_of(row)
+        looks = ledger.scan(Sighting, pids={(row.host, row.pid)}, since_us=end_us - DAY_US, until_us=end_us)
+        proven_us = max(
+            (
+                look.until_us
+                for look in looks
+                if look.device == row.device and look.context_started_at_us == row.started_at_us
+            ),
+            default=row.started_at_us,
+        )
+        yield replace(row, started_at_us=proven_us, context_ms=max(0, end_us - proven_us) // 1000)
+
+
+def _renamed(
+    ledger: Ledger, identities: Iterable[ProcessIdentity], marks: dict[str, int]
+) -> Iterable[DriverRecord | Sighting]:
+    """Rows that new identities can name: of their pid, and not over before the process began."""
+    born_us: dict[tuple[str, int], int] = {}
+    for identity in identities:
+        key = (identity.host, identity.pid)
+        began = identity.started_at_us
+        began_us = _ALWAYS_US if isinstance(began, Missing) else began - _TOLERANCE_US
+        born_us[key] = min(began_us, born_us.get(key, began_us))
+    if not born_us:
+        return
+    first_us = min(born_us.values())
+    for row in ledger.scan(DriverRecord, pids=set(born_us), since_us=first_us, upto=marks):
+        if end_of(row) >= born_us[row.host, row.pid]:
+            yield row
+    for look in ledger.scan(Sighting, pids=set(born_us), since_us=first_us, upto=marks):
+        if look.until_us >= born_us[look.host, look.pid]:
+            yield look
 
 
 def _chunks(hours: list[int]) -> Iterable[list[int]]:

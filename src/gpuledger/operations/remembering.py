@@ -12,7 +12,6 @@ from gpuledger.watching.accounting import RING_ROWS, AccountingList, remembered
 from gpuledger.watching.contexts import LiveContext
 from gpuledger.watching.observer import Memory
 
-_FORGETFUL = (UnknownReason.ACCOUNTING_RESET, UnknownReason.ACCOUNTING_DISABLED, UnknownReason.ACCOUNTING_UNSUPPORTED)
 _MODES = {
     "ok": "enabled",
     UnknownReason.EMPTY_LEDGER: "enabled",
@@ -52,7 +51,7 @@ def _recent_rows(memory: Memory) -> int:
 def _list(ledger: Ledger, host: str, device: str, watches: list[Watch]) -> AccountingList:
     """The rows that the driver may still list: the newest 128 read since accounting was last known to be lost."""
     own = [row for row in watches if row.device == device and row.source == "driver"]
-    lost_us = max((row.until_us for row in own if row.status in _FORGETFUL), default=0)
+    lost_us = max((row.until_us for row in own if row.status == UnknownReason.ACCOUNTING_RESET), default=0)
     mode = next((_MODES[row.status] for row in own if row.status in _MODES), "")
     newest = ledger.scan(DriverRecord, hosts=[host], devices=[device], descending=True, limit=RING_ROWS)
     rows = [

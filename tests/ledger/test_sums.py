@@ -1,0 +1,210 @@
+"""Sums over records and corrections, open contexts and merged watches, each checked against plain Python."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuledger.ledger import Ledger, UsageSum
+from gpuledger.model.moments import DAY_US, HOUR_US
+from gpuledger.model.rows import UsageCorrection, UsageRecord, Watch
+
+
+def test_parts_add_up_to_the_quantity(ledger: Ledger, make) -> None:
+    """Settled, gone, open and corrected are the whole."""
+    ledger.append(
+        [
+            make.record(quantity=10),
+            make.record(context="gone", quantity=20),
+            make.record(context="7@1000", quantity=40),
+            make.record(context="8@?55", quantity=80),
+            make.record(meter="gpu.busy", quantity=160),
+            make.record(subject="unattributed:watch-gap", quantity=5),
+            make.correction(delta=-3),
+            make.correction(2, delta=1),
+        ],
+        writer="w",
+        at_us=1,
+    )
+    assert ledger.sum_usage("gpu.context", by=["subject"]) == [
+        UsageSum(key=("k",), quantity=148, settled=10, gone=20, open=120, corrected=-2),
+        UsageSum(key=("unattributed:watch-gap",), quantity=5, settled=5, gone=0, open=0, corrected=0),
+    ]
+    assert ledger.sum_usage("gpu.context") == [
+        UsageSum(key=(), quantity=153, settled=15, gone=20, open=120, corrected=-2)
+    ]
+    assert ledger.sum_usage("gpu.memory") == []
+    assert ledger.sum_usage("gpu.memory", by=["host"]) == []
+
+
+def test_sums_are_cut_at_hours(ledger: Ledger, make) -> None:
+    """The hours that begin in the window, and no other."""
+    ledger.append([make.record(n, quantity=10**n) for n in range(4)], writer="w", at_us=1)
+    (found,) = ledger.sum_usage("gpu.context", make.noon + 1, make.noon + 3 * HOUR_US)
+    assert found.quantity == 110
+    (found,) = ledger.sum_usage("gpu.context", make.noon, None)
+    assert found.quantity == 1111
+
+
+def test_a_correction_alone_is_a_group(ledger: Ledger, make) -> None:
+    """A subject that was only corrected is listed with what was booked."""
+    ledger.append([make.correction(subject="s", delta=4)], writer="w", at_us=1)
+    assert ledger.sum_usage("gpu.context", by=["subject", "day_us"]) == [
+        UsageSum(key=("s", make.noon - make.noon % DAY_US), quantity=4, settled=0, gone=0, open=0, corrected=4)
+    ]
+
+
+def test_an_unknown_group_is_a_bug(ledger: Ledger) -> None:
+    """Nothing but the listed parts gets into the statement."""
+    with pytest.raises(ValueError, match="cannot be summed by"):
+        ledger.sum_usage("gpu.context", by=["subject; DROP TABLE watch"])
+
+
+quantities = st.integers(-50, 50)
+a_record = st.tuples(
+    st.integers(0, 30), st.sampled_from("ab"), st.sampled_from("xy"), st.sampled_from(["settled", "gone", "1@5"])
+)
+groupings = st.lists(st.sampled_from(["subject", "host", "device", "hour_us", "day_us"]), unique=True, max_size=3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(a_record, quantities, max_size=12), st.lists(st.tuples(a_record, quantities), max_size=5), groupings,
+       st.integers(0, 20), st.integers(0, 20))  # fmt: skip
+def test_sums_agree_with_adding_rows_up(tmp_path_factory, records, deltas, by, since, length) -> None:
+    """Any records, any corrections, any grouping, any window."""
+    base = {"meter": "m", "host": "h", "evidence_count": 1, "evidence_hash": "e", "recorded_at_us": 1}
+    rows = [
+        UsageRecord(**base, hour_us=hour * HOUR_US, subject=subject, device=device, context=context, quantity=quantity)
+        for (hour, subject, device, context), quantity in records.items()
+    ]
+    corrections = [
+        UsageCorrection(**base, hour_us=hour * HOUR_US, subject=subject, device=device, correction_number=number, delta=delta,
+                        reason="late-evidence")
+        for number, ((hour, subject, device, _), delta) in enumerate(deltas)
+    ]  # fmt: skip
+    window = (since * HOUR_US, (since + length) * HOUR_US)
+    expected: dict[tuple, list[int]] = {}
+    for row in [*rows, *corrections]:
+        if not window[0] <= row.hour_us < window[1]:
+            continue
+        parts = {"subject": row.subject, "host": row.host, "device": row.device, "hour_us": row.hour_us,
+                 "day_us": row.hour_us - row.hour_us % DAY_US}  # fmt: skip
+        sums = expected.setdefault(tuple(parts[part] for part in by), [0, 0, 0, 0, 0])
+        amount = row.delta if isinstance(row, UsageCorrection) else row.quantity
+        place = 4 if isinstance(row, UsageCorrection) else {"settled": 1, "gone": 2}.get(row.context, 3)
+        sums[0] += amount
+        sums[place] += amount
+    with Ledger.open(tmp_path_factory.mktemp("sums") / "l.db", mode="append") as ledger:
+        ledger.append([*rows, *corrections], writer="w", at_us=1)
+        found = ledger.sum_usage("m", *window, by=by)
+    assert {row.key: [row.quantity, row.settled, row.gone, row.open, row.corrected] for row in found} == expected
+    assert [row.key for row in found] == sorted(row.key for row in found)
+
+
+def test_an_open_context_is_settled_by_the_drivers_row(ledger: Ledger, make) -> None:
+    """By device, pid and start; a context without a start, or another device's row, settles nothing."""
+    start = make.driver().started_at_us
+    records = [
+        make.record(context=f"100@{start}"),
+        make.record(1, context=f"100@{start}"),
+        make.record(2, context=f"101@{start}"),
+        make.record(context="100@?5"),
+        make.record(context="settled"),
+        make.record(context=f"100@{start}", device="GPU-b"),
+        make.record(context=f"100@{start}", host="other"),
+        make.record(context=f"100@{start}", meter="gpu.busy"),
+    ]
+    ledger.append(records, writer="m", at_us=1)
+    assert [found.settled_by for found in ledger.open_records("gpu.context")] == [""] * 6
+    ledger.append([make.driver()], writer="box.agent", at_us=2)
+    found = ledger.open_records("gpu.context")
+    assert [(each.record, each.settled_by) for each in found] == [
+        (records[0], "driver:box.agent/1"),
+        (records[3], ""),
+        (records[5], ""),
+        (records[6], ""),
+        (records[1], "driver:box.agent/1"),
+        (records[2], ""),
+    ]
+    assert [each.record.ref for each in found][0] == "record:m/1"
+    assert len(ledger.open_records("gpu.context", make.noon, make.noon + HOUR_US)) == 4
+
+
+def test_open_records_take_their_own_index(ledger: Ledger, place, bare) -> None:
+    """The few open ones are not looked for among all records."""
+    with bare(place) as connection:
+        plan = connection.execute(
+            "EXPLAIN QUERY PLAN SELECT * FROM usage_record AS r WHERE r.meter = ? AND r.hour_us >= ? AND r.hour_us < ? "
+            "AND r.context LIKE '%@%'", ("m", 0, 1)
+        ).fetchall()  # fmt: skip
+    assert "usage_record_open" in str(plan)
+
+
+def test_touching_watches_become_one(ledger: Ledger, make) -> None:
+    """A day of five-minute spans is one span; a gap, another status or another interval starts a new one."""
+    spans = [
+        make.watch(0, new_rows=2, living=1),
+        make.watch(1, living=3),
+        make.watch(2, status="ring-overflow"),
+        make.watch(3),
+        make.watch(5),
+        make.watch(6, interval_ms=100),
+        make.watch(0, device="GPU-b"),
+        make.watch(0, source="process", device="", method="poll"),
+    ]
+    ledger.append(list(reversed(spans)), writer="w", at_us=1)
+
+    def seconds(row: Watch) -> tuple:
+        since, until = ((moment - make.noon) // 1_000_000 for moment in (row.since_us, row.until_us))
+        return row.device, since, until, row.status, row.interval_ms
+
+    found = ledger.coalesced_watches()
+    assert [seconds(row) for row in found] == [
+        ("GPU-a", 0, 2, "ok", 1000),
+        ("GPU-a", 2, 3, "ring-overflow", 1000),
+        ("GPU-a", 3, 4, "ok", 1000),
+        ("GPU-a", 5, 6, "ok", 1000),
+        ("GPU-a", 6, 7, "ok", 100),
+        ("GPU-b", 0, 1, "ok", 1000),
+    ]
+    assert (found[0].readings, found[0].new_rows, found[0].living) == (2, 2, 3)
+    assert [row.device for row in ledger.coalesced_watches(source="process")] == [""]
+    assert len(ledger.coalesced_watches(make.noon + 5_500_000, make.noon + 6_000_000)) == 1
+
+
+marks = st.tuples(st.sampled_from("ab"), st.integers(0, 30), st.integers(0, 6), st.sampled_from(["ok", "events-lost"]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(marks, max_size=12, unique=True),
+    st.one_of(st.none(), st.integers(0, 30)),
+    st.one_of(st.none(), st.integers(0, 36)),
+)
+def test_merging_agrees_with_merging_by_hand(tmp_path_factory, spans, since, until) -> None:
+    """Any overlaps, nested spans and moments, in any window."""
+    rows = [
+        Watch(host="h", device=device, source="driver", method="nvml", interval_ms=1, since_us=start, until_us=start + length,
+              status=status)
+        for device, start, length, status in spans
+    ]  # fmt: skip
+    expected: list[list] = []
+    for device, start, length, status in sorted(spans, key=lambda each: (each[0], each[3], each[1], each[1] + each[2])):
+        end = start + length
+        if until is not None and start >= until:
+            continue
+        if since is not None and not (end > since or start >= since):
+            continue
+        last = expected[-1] if expected else None
+        if last and last[:2] == [device, status] and start <= last[3]:
+            last[3] = max(last[3], end)
+            last[4] += 1
+        else:
+            expected.append([device, status, start, end, 1])
+    with Ledger.open(tmp_path_factory.mktemp("watches") / "l.db", mode="append") as ledger:
+        ledger.append(rows, writer="w", at_us=1)
+        found = ledger.coalesced_watches(since, until)
+    assert sorted([row.device, row.status, row.since_us, row.until_us, row.readings] for row in found) == sorted(
+        expected
+    )

@@ -1,0 +1,86 @@
+"""Causes: the decision table, line by line."""
+
+from typing import Any
+
+import pytest
+
+from gpuledger.metering.causes import UNWATCHED, NamingWatch, naming_watches
+
+
+def watch(make: Any) -> NamingWatch:
+    """Watched each second from 100 s to 200 s and 300 s to 400 s, events lost 350 s to 351 s, one look at 500 s."""
+    return NamingWatch(
+        [
+            make.watch(100_000, 150_000),
+            make.watch(150_000, 200_000),
+            make.watch(300_000, 400_000),
+            make.watch(350_000, 351_000, status="events-lost"),
+            make.watch(500_000, 500_000, every=0),
+            make.watch(120_000, 120_000, status="clock-step"),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "cause"),
+    [
+        (1_000, 2_000, "before-watch"),
+        (99_000, 100_000, "before-watch"),
+        (50_000, 102_000, "before-watch"),
+        (50_000, 102_001, "identity-unreadable"),
+        (100_000, 101_999, "between-samples"),
+        (149_500, 150_500, "between-samples"),
+        (149_000, 151_000, "identity-unreadable"),
+        (120_000, 120_500, "between-samples"),
+        (199_500, 200_500, "watch-gap"),
+        (250_000, 250_500, "watch-gap"),
+        (198_000, 310_000, "identity-unreadable"),
+        (199_000, 301_000, "watch-gap"),
+        (350_500, 350_600, "events-lost"),
+        (349_900, 350_100, "events-lost"),
+        (450_000, 450_000, "watch-gap"),
+        (350_999, 355_000, "events-lost"),
+        (380_000, 380_000, "between-samples"),
+        (499_000, 501_000, "identity-unreadable"),
+        (600_000, 600_500, "watch-gap"),
+    ],
+)
+def test_the_table(make: Any, since: int, until: int, cause: str) -> None:
+    """Which line holds for a context from ``since`` to ``until``."""
+    assert watch(make).cause(make.at(since), make.at(until)) == cause
+
+
+def test_a_host_without_naming_watch_is_before_watch(make: Any) -> None:
+    """Driver watches name nobody, and other hosts' watches neither."""
+    found = naming_watches([make.watch(0, 1000, source="driver"), make.watch(0, 1000, host="other")])
+    assert found.get("box", UNWATCHED).cause(make.at(10), make.at(20)) == "before-watch"
+    assert set(found) == {"other"}
+
+
+def test_six_seconds_under_a_sixty_second_poll(make: Any) -> None:
+    """The trap: lived and died between two looks; two minutes of it a poll must have met."""
+    slow = NamingWatch([make.watch(0, 3_600_000, every=60_000)])
+    assert slow.cause(make.at(600_000), make.at(606_000)) == "between-samples"
+    assert slow.cause(make.at(600_000), make.at(720_000)) == "identity-unreadable"
+
+
+def test_two_speeds_of_one_unbroken_watch(make: Any) -> None:
+    """The slower interval counts for a span over both, the faster one where its part is long enough."""
+    both = NamingWatch([make.watch(0, 100_000, every=60_000), make.watch(100_000, 200_000, every=1000)])
+    assert both.cause(make.at(50_000), make.at(101_000)) == "between-samples"
+    assert both.cause(make.at(50_000), make.at(102_000)) == "identity-unreadable"
+
+
+def test_the_interval_in_force(make: Any) -> None:
+    """The latest one begun by then, the first one before any, none without a watch."""
+    both = NamingWatch([make.watch(0, 100_000, every=60_000), make.watch(100_000, 200_000, every=1000)])
+    assert [both.interval_us(make.at(ms)) for ms in (-5, 0, 99_999, 100_000)] == [60_000_000] * 3 + [1_000_000]
+    assert UNWATCHED.interval_us(make.at(0)) == 0
+
+
+def test_order_and_duplicates_do_not_matter(make: Any) -> None:
+    """The same rows backwards and twice tell the same."""
+    rows = [make.watch(0, 5000), make.watch(7000, 9000), make.watch(5000, 6000, status="events-lost")]
+    one, other = NamingWatch(rows), NamingWatch([*reversed(rows), *rows])
+    for since in range(0, 9000, 250):
+        assert one.cause(make.at(since), make.at(since + 700)) == other.cause(make.at(since), make.at(since + 700))
