@@ -28,7 +28,7 @@ DAYS = 31
 GPUS = tuple(f"GPU-{number:08x}-0000-4000-8000-000000000000" for number in range(8))
 PROCESSES = 2_000_000
 TEXTS = 3_000
-IN_AN_HOUR = 28
+IN_AN_HOUR = 25
 """Distinct programs on one GPU in one hour: with three meters some 500,000 records in a month."""
 DAEMONS = 2
 """Resident processes on each GPU, alive all month."""

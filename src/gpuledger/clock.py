@@ -23,7 +23,7 @@ class Clock(Protocol):
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Wait; returns early only when interrupted by a signal."""
+        """Wait this long, signals or not (PEP 475): who must hear of one waits in short pieces."""
         ...
 
 
@@ -31,12 +31,15 @@ class SystemClock:
     """The machine's own clocks."""
 
     def now_us(self) -> int:
+        """Wall clock: microseconds since the Unix epoch, UTC."""
         return time.time_ns() // 1000
 
     def boot_us(self) -> int:
+        """Boot-time clock: microseconds since the machine started, suspend included."""
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
 
     def sleep(self, seconds: float) -> None:
+        """Wait this long."""
         time.sleep(seconds)
 
 
@@ -52,12 +55,15 @@ class FixedClock:
         self._boot_us = boot_us
 
     def now_us(self) -> int:
+        """Wall clock: where it was put, and moved to since."""
         return self._now_us
 
     def boot_us(self) -> int:
+        """Boot-time clock: where it was put, and advanced to since."""
         return self._boot_us
 
     def sleep(self, seconds: float) -> None:
+        """Let that much time pass at once."""
         self.advance(int(seconds * 1_000_000))
 
     def advance(self, us: int) -> None:

@@ -75,7 +75,7 @@ def test_what_is_no_whole_number_is_a_bug(make, wrong: object) -> None:
 def test_a_wrong_value_beside_an_absent_one_is_found(make) -> None:
     """In a column that may be absent, only Missing is."""
     rows = [make.driver(), make.driver(gpu_percent=Missing("x")), make.driver(gpu_percent=0.5)]
-    with pytest.raises(TypeError, match="driver_record.gpu_percent cannot hold"):
+    with pytest.raises(TypeError, match=r"driver_record\.gpu_percent cannot hold"):
         CODECS[DriverRecord].encode(rows)
-    with pytest.raises(TypeError, match="driver_record.gpu_percent cannot hold"):
+    with pytest.raises(TypeError, match=r"driver_record\.gpu_percent cannot hold"):
         CODECS[DriverRecord].encode([make.driver(gpu_percent=None), make.driver(gpu_percent=Missing("x"))])

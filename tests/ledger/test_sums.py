@@ -69,8 +69,13 @@ groupings = st.lists(st.sampled_from(["subject", "host", "device", "hour_us", "d
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.dictionaries(a_record, quantities, max_size=12), st.lists(st.tuples(a_record, quantities), max_size=5), groupings,
-       st.integers(0, 20), st.integers(0, 20))  # fmt: skip
+@given(
+    st.dictionaries(a_record, quantities, max_size=12),
+    st.lists(st.tuples(a_record, quantities), max_size=5),
+    groupings,
+    st.integers(0, 20),
+    st.integers(0, 20),
+)
 def test_sums_agree_with_adding_rows_up(tmp_path_factory, records, deltas, by, since, length) -> None:
     """Any records, any corrections, any grouping, any window."""
     base = {"meter": "m", "host": "h", "evidence_count": 1, "evidence_hash": "e", "recorded_at_us": 1}
@@ -79,8 +84,8 @@ def test_sums_agree_with_adding_rows_up(tmp_path_factory, records, deltas, by, s
         for (hour, subject, device, context), quantity in records.items()
     ]
     corrections = [
-        UsageCorrection(**base, hour_us=hour * HOUR_US, subject=subject, device=device, correction_number=number, delta=delta,
-                        reason="late-evidence")
+        UsageCorrection(**base, hour_us=hour * HOUR_US, subject=subject, device=device, correction_number=number,
+                        delta=delta, reason="late-evidence")
         for number, ((hour, subject, device, _), delta) in enumerate(deltas)
     ]  # fmt: skip
     window = (since * HOUR_US, (since + length) * HOUR_US)
@@ -127,7 +132,7 @@ def test_an_open_context_is_settled_by_the_drivers_row(ledger: Ledger, make) -> 
         (records[1], "driver:box.agent/1"),
         (records[2], ""),
     ]
-    assert [each.record.ref for each in found][0] == "record:m/1"
+    assert found[0].record.ref == "record:m/1"
     assert len(ledger.open_records("gpu.context", make.noon, make.noon + HOUR_US)) == 4
 
 
@@ -185,8 +190,8 @@ marks = st.tuples(st.sampled_from("ab"), st.integers(0, 30), st.integers(0, 6), 
 def test_merging_agrees_with_merging_by_hand(tmp_path_factory, spans, since, until) -> None:
     """Any overlaps, nested spans and moments, in any window."""
     rows = [
-        Watch(host="h", device=device, source="driver", method="nvml", interval_ms=1, since_us=start, until_us=start + length,
-              status=status)
+        Watch(host="h", device=device, source="driver", method="nvml", interval_ms=1, since_us=start,
+              until_us=start + length, status=status)
         for device, start, length, status in spans
     ]  # fmt: skip
     expected: list[list] = []

@@ -23,9 +23,10 @@ def test_a_row_without_start_touches_the_latest_span_it_can_have_had(make: Any) 
     assert hours(make, make.driver(None, HOUR_MS, read=3 * HOUR_MS - 5000)) == [1, 2]
 
 
-def test_a_look_touches_all_time_since_its_context_began(make: Any) -> None:
-    """The driver's start proves the hours in which nobody looked."""
-    assert hours(make, make.look(5 * HOUR_MS, 5 * HOUR_MS + 10, start=3 * HOUR_MS)) == [3, 4, 5]
+def test_a_look_touches_its_own_span(make: Any) -> None:
+    """A context that has lived for a month is told by a month of sightings; each touches its own hours."""
+    assert hours(make, make.look(3 * HOUR_MS, 5 * HOUR_MS + 10, start=3 * HOUR_MS)) == [3, 4, 5]
+    assert hours(make, make.look(5 * HOUR_MS, 5 * HOUR_MS + 10, start=3 * HOUR_MS)) == [5]
     assert hours(make, make.look(5 * HOUR_MS, 5 * HOUR_MS)) == [5]
 
 

@@ -328,3 +328,17 @@ def test_a_driver_that_does_not_answer_is_unknown_for_every_device_known() -> No
     watching.rows += watching.observer.unreachable(at_us=T0 + SECOND, method="nvml", sentence="driver gone")
     watching.end(1)
     assert (0.0, 1.0, "driver-unreachable") in watching.watches()
+
+
+def test_a_start_told_later_proves_the_time_before_the_first_look() -> None:
+    """The accounting list may show a context one look after the living list: its start still counts."""
+    watching = Watching()
+    watching.look(0, reading(living=[alive(5, accounted=False)]), names(named(5)))
+    watching.look(1, reading(living=[alive(5, T0 - 7 * SECOND)]), names(named(5)))
+    watching.end(1)
+    spans = [
+        (row.since_us - T0, row.until_us - T0, row.samples)
+        for row in watching.of(Sighting)
+        if isinstance(row, Sighting)
+    ]
+    assert spans == [(0, 0, 1), (-7 * SECOND, 0, 0), (0, SECOND, 1)]

@@ -43,7 +43,7 @@ def command(
         session.talk("")
         session.answer(
             table=lambda: Group(
-                usage_report.to_table(report.usage, width=session.out.width),
+                usage_report.to_table(report.usage, width=session.out.width, unseen_too=False),
                 cell(""),
                 blind_report.to_table(report.blind, width=session.out.width),
                 cell(""),

@@ -6,6 +6,7 @@ something to do, because Alembic costs start-up time and memory that an agent do
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -29,6 +30,7 @@ def migrate(connection: sa.Connection) -> None:
     command.upgrade(config, "head")
 
 
+@cache
 def expected_objects() -> dict[tuple[str, str], tuple[str, str]]:
     """What ``sqlite_master`` holds after all steps: (type, name) to (table, SQL), from an empty database."""
     engine = sa.create_engine("sqlite://", poolclass=sa.NullPool)

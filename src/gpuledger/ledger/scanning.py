@@ -127,7 +127,7 @@ def _stream_all(
     if by_time:
         # Without this SQLite walks the whole primary key, only because it is already in order.
         writer, number = writer.concat(""), number + 0
-    order = [kind.table.c[kind.time], writer, number] if wanted.order == "time" else [writer, number]
+    order: list[sa.ColumnElement[Any]] = [kind.table.c[kind.time], writer, number] if wanted.order == "time" else [writer, number]
     statement = statement.order_by(*(column.desc() if wanted.descending else column for column in order))
     if wanted.after is None and wanted.upto is None:
         return _stream(connection, kind, statement, batch)

@@ -294,6 +294,9 @@ def mapped(path: Path) -> Iterator[None]:
         if known is None:
             raise
         raise known from error
+    except UnicodeDecodeError as error:
+        # The driver cannot even tell what is wrong when the words it would use are the damaged ones.
+        raise _damaged(path, "text that is not UTF-8") from error
     except FileNotFoundError as error:
         raise no_ledger(path) from error
     except PermissionError as error:

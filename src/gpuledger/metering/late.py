@@ -17,9 +17,11 @@ from gpuledger.model.rows import DriverRecord, ProcessIdentity, Row, Sighting, W
 def dirty_hours(rows: Iterable[Row]) -> set[int]:
     """Starts of the UTC hours whose quantities the spans of new rows touch.
 
-    A driver row touches its whole span, a sighting all time since its context began, a naming watch its
-    span. An identity has no span of its own, and any row about a pid can change the name of its other
-    contexts: add ``hours_of(contexts, touched_pids(rows))``.
+    A driver row touches its whole span, a sighting and a naming watch their own. A sighting need not
+    touch all time since its context began: the sightings of one context follow each other from the
+    driver's start of it, so what is older was told by older rows, and a context that has lived for a month
+    costs a pass no month. An identity has no span of its own, and any row about a pid can change the name
+    of its other contexts: add ``hours_of(contexts, touched_pids(rows))``.
     """
     hours: set[int] = set()
     for row in rows:
@@ -28,10 +30,7 @@ def dirty_hours(rows: Iterable[Row]) -> set[int]:
                 since_us, until_us = _row_span(row)
                 hours.update(_hours(since_us - TOLERANCE_US, until_us + TOLERANCE_US))
             case Sighting():
-                since_us, until_us = look_span(row)
-                if not isinstance(row.context_started_at_us, Missing):
-                    since_us = min(since_us, row.context_started_at_us)
-                hours.update(_hours(since_us, until_us))
+                hours.update(_hours(*look_span(row)))
             case Watch(source="process"):
                 hours.update(_hours(row.since_us, row.until_us))
             case _:

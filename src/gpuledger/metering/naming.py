@@ -5,7 +5,7 @@ L that an identity row or a look saw it; a look that found it gone proves its de
 back, so for a context that started at S, of the processes with its pid on its host:
 
 1. a look that is part of the context names it: the agent saw that very process on that device;
-2. a process is possible when P <= S + 2 s, S <= L + 2 s (or two polls, where that is longer), and not S > D;
+2. a process is possible when P <= S + 2 s, S <= L + 2 s (or two polls, where that is longer), and S < D;
 3. one is possible: that one. Several: the one born last, if it was born more than 2 s before S and no
    other was seen alive after its birth. Born within 2 s of S, it can be too young: then the one
    other that was seen alive at or after S, and where none was, nobody: ``pid-ambiguous``. Born after
@@ -70,7 +70,7 @@ class Life:
 
     def may_live(self, at_us: int) -> bool:
         """Whether no look proves that it was gone by then."""
-        return self.dead_us is None or at_us <= self.dead_us
+        return self.dead_us is None or at_us < self.dead_us
 
     def name(self, at_us: int) -> Name:
         """The program in force at a moment: the highest exec number read by then, else the lowest."""

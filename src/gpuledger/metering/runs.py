@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from gpuledger.metering.hours import whole_ms
 from gpuledger.metering.settled import Startless
 from gpuledger.metering.spans import Span, inside, union
 from gpuledger.metering.stints import TOLERANCE_US, Lifetimes, Stint, look_span
@@ -79,7 +80,14 @@ def runs_of(looks: Iterable[Sighting], loose: Sequence[Startless]) -> list[Run]:
     unknown: list[Run] = []
     for look in unread:
         span = look_span(look)
-        owner = next((run for other, run in held if inside(span, other, TOLERANCE_US)), None)
+        owner = next(
+            (
+                run
+                for other, run in held
+                if inside(span, other, TOLERANCE_US) and (run.missed_us is None or span[1] < run.missed_us)
+            ),
+            None,
+        )
         if owner is None:
             _extend(unknown, ("", 0), look, reads)
         else:
@@ -111,8 +119,9 @@ def settle(
 ) -> list[Stint]:
     """Stints of rows without a start, each with the looks it settles, which leave their run.
 
-    Whole runs first, matched so that as many as possible find their row. Then a row that is left takes
-    the last looks of a run, as many as fit into it: a run over a gap can be looks at two contexts.
+    Whole runs first, matched so that as much observed time as possible finds a row: where two runs
+    could be a row's, the longer one is taken, because what is left over counts beside the row. Then a
+    row that is left takes the last looks of a run, as many as fit: a run over a gap can be looks at two.
 
     Args:
         loose: the rows.
@@ -120,22 +129,26 @@ def settle(
         place: host and pid.
         lifetimes: when processes were born.
     """
-    rows = sorted(loose, key=lambda group: (group.read_us, -group.row.context_ms))
-    open_runs = sorted((run for run in runs if not run.never_accounted), key=lambda run: -run.until_us)
+    rows = sorted(loose, key=lambda group: (group.read_us, group.row.context_ms))
+    weights = {id(run): whole_ms(run.spans()) for run in runs}
+    open_runs = sorted(
+        (run for run in runs if not run.never_accounted), key=lambda run: (-weights[id(run)], -run.until_us)
+    )
     earliest_us = [_begin(run, runs, place, lifetimes) for run in open_runs]
     pairs = match(
-        [[n for n, run in enumerate(open_runs) if _fits(group, run, earliest_us[n], run.since_us)] for group in rows]
+        [
+            [n for n, group in enumerate(rows) if _fits(group, run, begin_us, run.since_us)]
+            for run, begin_us in zip(open_runs, earliest_us, strict=True)
+        ]
     )
-    stints: list[Stint] = []
+    looks_of: dict[int, list[Sighting]] = {}
+    for place_of_run, place_of_row in pairs.items():
+        run = open_runs[place_of_run]
+        looks_of[place_of_row], run.looks = run.looks, []
     for place_of_row, group in enumerate(rows):
-        if place_of_row in pairs:
-            run = open_runs[pairs[place_of_row]]
-            looks, run.looks = run.looks, []
-            stints.append(latest(group, looks))
-    for place_of_row, group in enumerate(rows):
-        if place_of_row not in pairs:
-            stints.append(latest(group, _last_looks(group, open_runs, earliest_us)))
-    return stints
+        if place_of_row not in looks_of:
+            looks_of[place_of_row] = _last_looks(group, open_runs, earliest_us)
+    return [latest(group, looks_of[place_of_row]) for place_of_row, group in enumerate(rows)]
 
 
 def _begin(run: Run, runs: Iterable[Run], place: tuple[str, int], lifetimes: Lifetimes) -> int:
@@ -161,8 +174,8 @@ def _fits(group: Startless, run: Run, begin_us: int, since_us: int) -> bool:
 
 
 def _last_looks(group: Startless, runs: Iterable[Run], earliest_us: Sequence[int]) -> list[Sighting]:
-    """The last looks of the last run that fit into a row; they leave the run."""
-    for run, begin_us in zip(runs, earliest_us, strict=True):
+    """The last looks of a run that fit into a row; they leave the run. The run seen last comes first."""
+    for run, begin_us in sorted(zip(runs, earliest_us, strict=True), key=lambda pair: -pair[0].until_us):
         first_us = run.until_us - group.row.context_ms * 1000 - TOLERANCE_US
         looks = [look for look in run.looks if look_span(look)[0] >= first_us]
         if looks and _fits(group, run, begin_us, look_span(looks[0])[0]):
@@ -174,6 +187,8 @@ def _last_looks(group: Startless, runs: Iterable[Run], earliest_us: Sequence[int
 
 def match(fits: Sequence[Sequence[int]]) -> dict[int, int]:
     """A largest matching: left place to right place, each used once (augmenting paths, breadth first).
+
+    A left place once matched stays matched, so with the weightiest first the matched weight is largest.
 
     Args:
         fits: for each left place the right places it can have, the preferred first.

@@ -15,5 +15,5 @@ def class_name(product: str, profile: str = "") -> str:
     ``-SHARED`` suffix are dropped, blanks become dashes, as Kubernetes' product label does.
     """
     words = product.replace("NVIDIA", " ").split()
-    name = "-".join(words).removesuffix("-SHARED") or "unknown"
+    name = "-".join(words).removesuffix("-SHARED").strip("-") or "unknown"
     return f"{name}/{profile}" if profile else name

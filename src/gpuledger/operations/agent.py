@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Protocol
 
 from gpuledger.clock import Clock
-from gpuledger.errors import Refused, Unavailable
+from gpuledger.errors import GpuledgerError, NotFound, Refused, Unavailable
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.records import CLOSED_AFTER_US
 from gpuledger.model.moments import hour_floor, iso
@@ -33,6 +33,8 @@ _BACKLOG_ROWS = 200_000
 _BUSY_FRESH_ROWS = 32
 """More new rows than this in one look: a quarter of the ring, so look more often."""
 _FASTEST_US = 100_000
+_DEAF_US = 1_000_000
+"""Longest sleep in one piece: a signal does not shorten it (PEP 475), and whoever stops an agent waits so long."""
 
 
 class Source(Protocol):
@@ -103,7 +105,7 @@ class Agent:
         self._talk = talk
         self._stopping = stopping
         self._backlog: list[Row] = []
-        self._complaint = ""
+        self._troubles: dict[str, str] = {}
         self._enabled: set[str] = set()
         self._problems: set[Problem] = set()
         self._metered_hour_us = 0
@@ -123,15 +125,15 @@ class Agent:
             self.look()
             if self.plan.once or self._stopping():
                 break
-            due_us += self._interval_us
-            wait_us = due_us - self._clock.boot_us()
-            if wait_us <= 0:
-                due_us -= wait_us
-            else:
-                self._clock.sleep(wait_us / 1_000_000)
+            due_us = max(due_us + self._interval_us, self._clock.boot_us())
+            self._wait(due_us)
             if self._stopping():
                 break
         self.stop()
+
+    def _wait(self, due_us: int) -> None:
+        while (left_us := due_us - self._clock.boot_us()) > 0 and not self._stopping():
+            self._clock.sleep(min(left_us, _DEAF_US) / 1_000_000)
 
     def look(self) -> None:
         """One look, written if the ledger lets it."""
@@ -139,9 +141,10 @@ class Agent:
         try:
             reading = self._source.read(at_us)
         except Unavailable as error:
-            self._complain(f"the driver did not answer: {error.message}")
+            self._complain("driver", error, f"the driver did not answer: {error.message}")
             self._backlog += self._observer.unreachable(at_us=at_us, method=self._source.method, sentence=error.message)
         else:
+            self._mended("driver", at_us)
             self._note_problems(reading, at_us)
             names = self._watcher.look(
                 self._observer.pids_to_name(reading), at_us, restarted=self._observer.restarted(reading)
@@ -170,21 +173,24 @@ class Agent:
         except Unavailable as error:
             if len(self._backlog) > _BACKLOG_ROWS:
                 raise
-            self._complain(f"not written yet, {len(self._backlog)} rows kept in memory: {error.message}")
+            told = f"not written yet, {len(self._backlog)} rows kept in memory: {error.message}"
+            self._complain("ledger", error, told)
             return
         for problem in appended.conflicts:
             self._talk(f"note: {problem}")
         self._backlog = []
-        if self._complaint:
-            self._complaint = ""
-            self._talk(f"{iso(at_us)} all is well again")
+        self._mended("ledger", at_us)
 
-    def _complain(self, sentence: str) -> None:
+    def _complain(self, where: str, error: GpuledgerError, sentence: str) -> None:
         """Say a trouble once, not at every look."""
-        kind = sentence.partition(",")[0]
-        if kind != self._complaint:
+        if self._troubles.get(where) != error.code:
             self._talk(f"{iso(self._clock.now_us())} {sentence}")
-        self._complaint = kind
+        self._troubles[where] = error.code
+
+    def _mended(self, where: str, at_us: int) -> None:
+        """What was in trouble works; said once nothing else is in trouble."""
+        if self._troubles.pop(where, "") and not self._troubles:
+            self._talk(f"{iso(at_us)} all is well again")
 
     def _note_problems(self, reading: Reading, at_us: int) -> None:
         """What was imperfect is said and written once for as long as it holds, not at every look."""
@@ -205,7 +211,12 @@ class Agent:
         for device in reading.devices.values():
             if device.accounting != "disabled" or device.mig:
                 continue
-            self._source.enable_accounting(device.uuid)
+            try:
+                self._source.enable_accounting(device.uuid)
+            except (Unavailable, NotFound) as error:
+                self._complain(device.uuid, error, f"accounting could not be enabled yet: {error.message}")
+                continue
+            self._mended(device.uuid, self._clock.now_us())
             again = " again (the driver was reloaded)" if device.uuid in self._enabled else ""
             self._enabled.add(device.uuid)
             at_us = self._clock.now_us()
@@ -234,8 +245,9 @@ class Agent:
             if passed.covered_until_us > passed.covered_from_us:
                 self._ledger.seal(at_us, writer=f"{self.plan.host}.agent")
         except Unavailable as error:
-            self._complain(f"the hour could not be metered yet: {error.message}")
+            self._complain("meter", error, f"the hour could not be metered yet: {error.message}")
             return
+        self._mended("meter", at_us)
         self._metered_hour_us = closed_us
 
 

@@ -94,12 +94,13 @@ def to_csv(report: UsageReport) -> str:
     return as_csv.text(header, rows)
 
 
-def to_table(report: UsageReport, *, width: int = 100) -> RenderableType:
+def to_table(report: UsageReport, *, width: int = 100, unseen_too: bool = True) -> RenderableType:
     """For eyes: one table with the unattributed in it, then everything that was not seen.
 
     Args:
         report: what to show.
         width: columns of the terminal.
+        unseen_too: whether what was not seen stands under it; not where ``blind`` stands beside it.
     """
     what = f"{report.meter} by {', '.join(report.by)}" if report.by else report.meter
     parts: list[RenderableType] = [
@@ -107,15 +108,16 @@ def to_table(report: UsageReport, *, width: int = 100) -> RenderableType:
         _note(report),
         "",
         _amounts(report, width),
-        "",
     ]
+    if not unseen_too:
+        return Group(*parts)
     sections = [
         [unseen.watched_line(report.watched), *_provisional(report)],
         unseen.not_seen(report.sizes, report.watched),
         unseen.still_running(report.unsettled, report.unsettled_quantity, inside="inside the rows already"),
         unseen.outside_accounting(report.never_accounted),
     ]
-    return Group(*parts, *unseen.spaced(sections))
+    return Group(*parts, "", *unseen.spaced(sections))
 
 
 def gib_hours(report: UsageReport) -> list[int]:

@@ -22,7 +22,7 @@ from gpuledger.sources.nvidia_smi_header import looks_like_rows
 from gpuledger.sources.nvidia_smi_log import parse_list, parse_log
 from gpuledger.sources.nvidia_smi_looks import group, read_look
 from gpuledger.sources.nvidia_smi_names import DeviceNames
-from gpuledger.sources.nvidia_smi_outputs import Kind, Output, Rejected
+from gpuledger.sources.nvidia_smi_outputs import MOST_PROBLEMS, Kind, Output, Rejected
 from gpuledger.sources.nvidia_smi_xml import parse_document
 
 PATIENCE_S = 30
@@ -62,10 +62,11 @@ def parse(
     outputs: list[Output] = []
     rejections: list[Rejected] = []
     for block in find_blocks(text):
-        if isinstance(block, Rejected):
-            rejections.append(block)
+        found = block if isinstance(block, Rejected) else _understood(block, path)
+        if isinstance(found, Rejected):
+            rejections += [found] if len(rejections) < MOST_PROBLEMS else []
         else:
-            _take(block, path, outputs, rejections)
+            outputs += found
     looks = group(outputs)
     if not looks:
         raise _not_understood(text, path, rejections, is_known=bool(outputs))
@@ -76,21 +77,20 @@ def parse(
     return readings
 
 
-def _take(block: Block, path: str, outputs: list[Output], rejections: list[Rejected]) -> None:
+def _understood(block: Block, path: str) -> Sequence[Output] | Rejected:
     line, section = block.line, block.section
     if block.header is not None:
-        outputs.extend(parse_rows(block.header, block.lines, path=path, line=line, section=section))
-    elif block.kind is Kind.LOG:
-        outputs.append(parse_log(block.lines, path=path, line=line, section=section))
-    elif block.kind is Kind.LIST:
-        outputs.append(parse_list(block.lines, line=line, section=section))
-    elif not block.whole:
-        rejections.append(_broken("the XML ends in the middle of a document", line))
-    else:
-        try:
-            outputs.append(parse_document(block.text, path=path, line=line, section=section))
-        except ValueError as problem:
-            rejections.append(_broken(str(problem), line))
+        return list(parse_rows(block.header, block.lines, path=path, line=line, section=section))
+    if block.kind is Kind.LOG:
+        return [parse_log(block.lines, path=path, line=line, section=section)]
+    if block.kind is Kind.LIST:
+        return [parse_list(block.lines, line=line, section=section)]
+    if not block.whole:
+        return _broken("the XML ends in the middle of a document", line)
+    try:
+        return [parse_document(block.text, path=path, line=line, section=section)]
+    except ValueError as problem:
+        return _broken(str(problem), line)
 
 
 def _broken(message: str, line: int) -> Rejected:

@@ -22,6 +22,9 @@ LIST_SLICE = re.compile(r"\s+MIG (\S{1,40})\s+Device\s+(\d{1,3}): \(UUID: ([^\s(
 _SECTION = re.compile(r"#+\s*([A-Za-z0-9][\w .()-]{0,60}?)\s*::")
 _COMMAND = re.compile(r"nvidia-smi\b.{0,200}?--query-(accounted|compute)-apps=")
 _HEADER_LIKE = re.compile(r"\s*\"?[a-z_][A-Za-z0-9_.]{0,60}(?: \[[^\]]{1,12}\])?\"?\s*[,;\t]")
+LONGEST_LOG = 500_000
+"""Lines of one log that are read: 16 GPUs with every process that a driver lists make 100,000."""
+
 LONGEST_HEADER = 65_536
 """Characters; all 210 fields that a driver of 2026 knows make a header of 6,000."""
 
@@ -73,11 +76,10 @@ def _pieces(text: str) -> Iterator[tuple[int, str, bool]]:
         before = text[place : begin.start()]
         yield line, before, False
         line += before.count("\n")
-        end = text.find(_XML_END, begin.start())
         following = _XML_BEGIN.search(text, begin.end())
-        stop = len(text) if end < 0 else end + len(_XML_END)
-        if following is not None and following.start() < stop:
-            stop = following.start()
+        limit = following.start() if following else len(text)
+        end = text.find(_XML_END, begin.end(), limit)
+        stop = limit if end < 0 else end + len(_XML_END)
         document = text[begin.start() : stop]
         yield line, document, True
         line += document.count("\n")
@@ -112,7 +114,8 @@ class _Scanner:
             self._open.lines.append(content)
         elif self._open is not None and self._open.kind is Kind.LOG:
             if not content.strip() or first in (" ", "\t") or _LOG_TOP.match(content):
-                self._open.lines.append(content)
+                if len(self._open.lines) < LONGEST_LOG:
+                    self._open.lines.append(content)
             else:
                 yield from self.end()
                 yield from self._begin_csv(number, content)

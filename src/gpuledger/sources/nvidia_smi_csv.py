@@ -51,7 +51,8 @@ def parse_rows(header: Header, lines: Sequence[str], *, path: str, line: int, se
         if cells is None:
             # behind an empty line this is the noise of a capture, no longer the table
             if in_table:
-                complaints.add(number, f"{header.width} columns were expected: {content.strip()[:80]!r}")
+                quoted = "" if complaints.is_full else f": {content.strip()[:80]!r}"
+                complaints.add(number, f"{header.width} columns were expected{quoted}")
             continue
         try:
             at = values.local_time(cells[header.place["timestamp"]]) if "timestamp" in header.place else NO_TIME

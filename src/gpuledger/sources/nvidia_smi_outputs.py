@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from gpuledger.errors import BadInput
 from gpuledger.model.missing import Missing
 from gpuledger.model.problem import Problem
 from gpuledger.sources.redaction import redact
@@ -18,6 +19,8 @@ NOT_READ = Missing("nvidia-smi: not in this output")
 NO_TIME = Missing("nvidia-smi: no timestamp")
 MOST_PROBLEMS = 20
 """Problems kept of one output; the rest are counted. A wrong file would else print a page a row."""
+MOST_BROKEN = 100_000
+"""Lines that cannot be understood in one output before the whole file is refused."""
 
 
 class Kind(StrEnum):
@@ -150,13 +153,27 @@ class Complaints:
     problems: list[Problem] = field(default_factory=list)
     surplus: int = 0
 
+    @property
+    def is_full(self) -> bool:
+        """Whether further lines are only counted, so that their message need not be made."""
+        return len(self.problems) >= MOST_PROBLEMS
+
     def add(self, line: int, message: str, code: str = "broken-line") -> None:
-        if len(self.problems) < MOST_PROBLEMS:
+        """Note a line that could not be understood.
+
+        Raises:
+            BadInput: ``not-nvidia-smi`` when there are :data:`MOST_BROKEN` of them.
+        """
+        if not self.is_full:
             # a line quoted may hold a process' command line
             said = redact((message,))
             self.problems.append(Problem(code=code, message=said, where=f"{self.path}:{line}"))
         else:
             self.surplus += 1
+            if self.surplus > MOST_BROKEN:
+                message = f"more than {MOST_BROKEN} lines are not what their header announces"
+                hint = "give the text as nvidia-smi printed it"
+                raise BadInput("not-nvidia-smi", message, path=self.path, line=line, hint=hint)
 
     def taken(self) -> tuple[Problem, ...]:
         """The problems so far; begins anew."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import datetime
+from functools import lru_cache
 
 from gpuledger.model.missing import Missing
 
@@ -86,6 +87,7 @@ def memory_mib(text: str, unit: str = "") -> int | Missing:
     return mib if mib < LARGEST_MIB else Missing(f"driver: sentinel {number}")
 
 
+@lru_cache(maxsize=1024)
 def percent(text: str) -> int | Missing:
     """A share in whole percent, 0 to 100; anything above is a sentinel or garbage and is Missing.
 
@@ -131,6 +133,7 @@ def process_id(text: str) -> int | Missing:
     return int(word)
 
 
+@lru_cache(maxsize=1024)
 def local_time(text: str) -> datetime | Missing:
     """A local time without a zone, as CSV (``2026/07/03 22:22:01.444``) or log (``Fri Jul  3 22:22:00 2026``) has it.
 
@@ -169,11 +172,13 @@ def switch(text: str) -> bool | Missing:
     raise ValueError(f"{text.strip()[:40]!r} is neither Enabled nor Disabled")
 
 
+@lru_cache(maxsize=1024)
 def name(text: str) -> str:
     """A product or process name; empty where the driver gives none."""
     return "" if absent(text) is not None else text.strip()
 
 
+@lru_cache(maxsize=1024)
 def bus_id(text: str) -> str:
     """A PCI address as current drivers spell it, ``00000000:0C:00.0``; empty when the text is none."""
     match = _BUS_ID.fullmatch(text.strip())

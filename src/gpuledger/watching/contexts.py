@@ -6,7 +6,7 @@ busy sample counts back to the look before it (or to the context's start), two p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpuledger.model.missing import Missing
 from gpuledger.model.readings import LivingContext, Named
@@ -26,6 +26,7 @@ class LiveContext:
         device, pid: where and who by number.
         boot_id, start_ticks: the process; ("", 0) while it could not be read.
         started_at_us: the driver's start, or Missing.
+        seen_from_us: start of all that is or will be written of it.
         since_us: start of the unwritten span.
         last_look_us: last look that saw it.
         absent_readings: consecutive looks whose accounting list did not hold it.
@@ -38,6 +39,7 @@ class LiveContext:
     boot_id: str
     start_ticks: int
     started_at_us: int | Missing
+    seen_from_us: int
     since_us: int
     last_look_us: int
     absent_readings: int = 0
@@ -81,6 +83,16 @@ class LiveContext:
             self.absent_readings += 1
             if self.absent_readings >= 2:
                 self.accounted = "no"
+
+    def learns_start(self, seen: LivingContext) -> LiveContext | None:
+        """What a start told only now proves before the first look: a span of its own, or None."""
+        started = seen.started_at_us
+        if not isinstance(self.started_at_us, Missing) or isinstance(started, Missing) or started >= self.seen_from_us:
+            return None
+        proven = replace(self, started_at_us=started, since_us=started, last_look_us=self.seen_from_us, samples=0)
+        proven.memory_mib_ms = proven.memory_ms = proven.busy_ms = 0
+        self.seen_from_us = started
+        return proven
 
     def write(self, *, host: str, method: str, gone_at_us: int | Missing = ALIVE, died: bool = False) -> Sighting:
         """The unwritten span as a row; what follows begins at the last look."""
@@ -141,6 +153,7 @@ def _open(seen: LivingContext, named: Named | None, boot_id: str, since_us: int)
         boot_id=boot_id if named is not None else "",
         start_ticks=named.start_ticks if named is not None else 0,
         started_at_us=seen.started_at_us,
+        seen_from_us=since_us,
         since_us=since_us,
         last_look_us=since_us,
     )

@@ -280,6 +280,8 @@ class Observer:
         for key, seen in living.items():
             named = names.current.get(seen.pid)
             held = self._contexts.get(key)
+            if held is not None and (proven := held.learns_start(seen)) is not None:
+                rows.append(proven.write(host=self._host, method=method))
             if held is not None and (stepped or at_us - held.last_look_us <= self.beat.gap_us):
                 held.look(seen, named, boot_id=self._boot_id, at_us=at_us, longest_us=self.beat.longest_sample_us)
                 continue

@@ -43,7 +43,8 @@ class WatchSpan:
             The row of the span that ended, or nothing.
         """
         ended: list[Watch] = []
-        if (status, interval_ms) != (self.status, self.interval_ms) or (detail and self.detail and self.readings):
+        told_anew = bool(self.readings and detail and self.detail) and detail != self.detail
+        if told_anew or (status, interval_ms) != (self.status, self.interval_ms):
             ended = self.cut(self.until_us)
             self.status, self.interval_ms = status, interval_ms
         self.until_us = at_us

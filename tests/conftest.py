@@ -1,0 +1,129 @@
+"""What the tests of several rooms share: one machine, its ledger, and rows as an agent would write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuledger.ledger.appending import Appended
+from gpuledger.ledger.store import Ledger
+from gpuledger.model.identity import IdentityText
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import parse_moment
+from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row, Sighting, Watch
+
+MIDNIGHT_US = parse_moment("2026-07-27", now_us=0)
+ABSENT = Missing("test: not given")
+
+
+class Box:
+    """One machine with one GPU. Times are minutes after midnight of 2026-07-27, UTC; fractions to the microsecond.
+
+    Args:
+        place: its ledger's file, made here.
+    """
+
+    host = "box"
+    gpu = "GPU-5a3c1f2e-1111-2222-3333-444455556666"
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.ledger = Ledger.open(place, mode="append")
+
+    def at(self, minute: float) -> int:
+        """Microseconds UTC of a minute of the day."""
+        return MIDNIGHT_US + round(minute * 60_000_000)
+
+    def append(self, *rows: Row, minute: float = 0, role: str = "agent") -> Appended:
+        """Write rows to the chain of a role."""
+        return self.ledger.append(rows, writer=f"{self.host}.{role}", at_us=self.at(minute))
+
+    def device(self, minute: float = 0, **words: Any) -> DeviceEvent:
+        """The GPU seen."""
+        row: dict[str, Any] = {
+            "host": self.host, "device": self.gpu, "at_us": self.at(minute), "event": "seen", "class_name": "L4",
+            "product": "NVIDIA L4", "memory_mib": 23034, "method": "nvml",
+        }  # fmt: skip
+        return DeviceEvent(**row | words)
+
+    def settled(self, pid: int, start: float | None, ms: int, *, read: float, **words: Any) -> DriverRecord:
+        """A finished process; ``start=None``: from a source without start times."""
+        row: dict[str, Any] = {
+            "host": self.host, "device": self.gpu, "pid": pid, "context_ms": ms, "peak_memory_mib": 178,
+            "started_at_us": ABSENT if start is None else self.at(start), "gpu_percent": 0, "memory_percent": 0,
+            "read_at_us": self.at(read), "method": "nvml",
+        }  # fmt: skip
+        return DriverRecord(**row | words)
+
+    def seen(
+        self, pid: int, since: float, until: float, *, start: float | None = None, gone: float | None = None,
+        **words: Any,
+    ) -> Sighting:  # fmt: skip
+        """A living context over a span of looking; ``start`` is the driver's start of it."""
+        row: dict[str, Any] = {
+            "host": self.host, "device": self.gpu, "pid": pid, "boot_id": "boot", "start_ticks": pid,
+            "context_started_at_us": ABSENT if start is None else self.at(start), "since_us": self.at(since),
+            "until_us": self.at(until), "peak_memory_mib": 100, "method": "nvml",
+            "gone_at_us": ABSENT if gone is None else self.at(gone), "process_died": int(gone is not None),
+        }  # fmt: skip
+        return Sighting(**row | words)
+
+    def named(self, pid: int, born: float, unit: str, *, seen: float | None = None, **words: Any) -> ProcessIdentity:
+        """A process read while it lived, in a systemd unit."""
+        text = IdentityText(exe=f"/usr/bin/{unit}", command=unit, user="al", uid="1000", unit=f"{unit}.service")
+        row: dict[str, Any] = {
+            "host": self.host, "boot_id": "boot", "pid": pid, "start_ticks": pid, "started_at_us": self.at(born),
+            "seen_at_us": self.at(born if seen is None else seen), "method": "poll", "grade": "kernel",
+            "text_key": self.ledger.key_of(text),
+        }  # fmt: skip
+        return ProcessIdentity(**row | words)
+
+    def claimed(self, pid: int, service: str, seen: float, *, line: int = 1) -> ProcessIdentity:
+        """A line of a pid map."""
+        return ProcessIdentity(
+            host=self.host, boot_id="", pid=pid, start_ticks=line, started_at_us=ABSENT, seen_at_us=self.at(seen),
+            method="pid-map", grade="claimed", text_key=self.ledger.key_of(IdentityText(service=service)),
+        )  # fmt: skip
+
+    def naming(self, since: float, until: float, *, every_ms: int = 1000, status: str = "ok") -> Watch:
+        """A span in which names were read."""
+        return self._watch(since, until, every_ms, status, device="", source="process", method="poll")
+
+    def looking(self, since: float, until: float, *, every_ms: int = 1000, status: str = "ok") -> Watch:
+        """A span in which the driver was looked at."""
+        return self._watch(since, until, every_ms, status, device=self.gpu, source="driver", method="nvml")
+
+    def _watch(self, since: float, until: float, every_ms: int, status: str, **words: str) -> Watch:
+        return Watch(
+            host=self.host, interval_ms=every_ms, since_us=self.at(since), until_us=self.at(until), status=status,
+            **words,
+        )  # fmt: skip
+
+    def tell_a_morning(self) -> None:
+        """Two hours of a box, watched from 00:10 to 02:00.
+
+        chat.service held the GPU from 00:20 to 01:20 and was settled; 30 s of a job at 00:40 nobody named;
+        tts.service has held it from 01:30 on and lives.
+        """
+        self.append(
+            self.device(10),
+            self.naming(10, 120),
+            self.looking(10, 120),
+            self.named(7, 15, "chat", seen=20),
+            self.settled(7, 20, 3_600_000, read=80),
+            self.settled(8, 40, 30_000, read=41),
+            self.named(9, 85, "tts", seen=90),
+            self.seen(9, 90, 120, start=90, memory_mib_ms=100 * 1_800_000, memory_ms=1_800_000, accounted="yes"),
+            minute=120,
+        )
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    """A machine with an empty ledger, open to append."""
+    made = Box(tmp_path / "box.db")
+    yield made
+    made.ledger.close()
