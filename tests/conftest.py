@@ -105,7 +105,7 @@ class Box:
     def tell_a_morning(self) -> None:
         """Two hours of a box, watched from 00:10 to 02:00.
 
-        chat.service held the GPU from 00:20 to 01:20 and was settled; 30 s of a job at 00:40 nobody named;
+        chat.service held the GPU from 00:20 to 01:20 and was settled; 600 ms of a job at 00:40 nobody named;
         tts.service has held it from 01:30 on and lives.
         """
         self.append(
@@ -114,7 +114,7 @@ class Box:
             self.looking(10, 120),
             self.named(7, 15, "chat", seen=20),
             self.settled(7, 20, 3_600_000, read=80),
-            self.settled(8, 40, 30_000, read=41),
+            self.settled(8, 40, 600, read=41),
             self.named(9, 85, "tts", seen=90),
             self.seen(9, 90, 120, start=90, memory_mib_ms=100 * 1_800_000, memory_ms=1_800_000, accounted="yes"),
             minute=120,

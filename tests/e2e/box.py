@@ -166,7 +166,9 @@ class Box:
     def as_nobody(self, *words: str, status: int = 0) -> Answer:
         """Run the command as a user who owns nothing. Needs root."""
         warm = self.folder / "warm.db"
-        command = [sys.executable, "-c", _AS_NOBODY, str(warm if warm.exists() else self.ledger), *words]
+        if not warm.exists():
+            warm.write_bytes(self.ledger.read_bytes())
+        command = [sys.executable, "-c", _AS_NOBODY, str(warm), *words]
         done = subprocess.run(
             command, env=self.environment(), cwd="/", capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
@@ -197,7 +199,9 @@ class Box:
         self._jobs.append(job)
         return job
 
-    def opens(self, job: Job, gpu: str = GPU, memory_mib: int | None = 184, *, instance: tuple[int, int] | None = None) -> int:
+    def opens(
+        self, job: Job, gpu: str = GPU, memory_mib: int | None = 184, *, instance: tuple[int, int] | None = None
+    ) -> int:
         """A job opens a device now; returns when, microseconds UTC."""
         at_us = self.clock.now_us()
         self.driver.start(job.pid, gpu, memory_mib, at_us=at_us, instance=instance)
@@ -230,8 +234,10 @@ class Box:
         """Wait until the agent has written who these are."""
         for job in jobs:
             eventually(
-                lambda job=job: self.sql("SELECT 1 FROM process_identity WHERE pid = ?", job.pid)
-                and self.sql("SELECT 1 FROM identity_text WHERE instr(json, ?)", str(job.script)),
+                lambda job=job: (
+                    self.sql("SELECT 1 FROM process_identity WHERE pid = ?", job.pid)
+                    and self.sql("SELECT 1 FROM identity_text WHERE instr(json, ?)", str(job.script))
+                ),
                 f"{job.name} is named",
             )
 

@@ -21,7 +21,9 @@ def csv(driver: FakeDriver, at_us: int) -> str:
     rows = [CSV_HEADER]
     for pid, gpu, ms, peak, percent, memory_percent, _ in _accounted(lines):
         product, bus = names[gpu]
-        rows.append(f"{stamp}, {product}, {bus}, [N/A], {gpu}, {pid}, {percent} %, {memory_percent} %, {peak} MiB, {ms} ms")
+        rows.append(
+            f"{stamp}, {product}, {bus}, [N/A], {gpu}, {pid}, {percent} %, {memory_percent} %, {peak} MiB, {ms} ms"
+        )
     return "\n".join(rows) + "\n"
 
 

@@ -18,7 +18,7 @@ def far_pid(number: int) -> int:
 
 
 def test_accounting_off(bare: Box) -> None:
-    """UNKNOWN accounting-disabled with the command that enables it, exit 3, and nowhere a zero; then what lives counts."""
+    """UNKNOWN accounting-disabled with the command that enables it, exit 3, nowhere a zero; what lives counts."""
     bare.driver.add_gpu(GPU, accounting=False)
     bare.clock.stand_at(MORNING_US)
     bare.look()
@@ -84,8 +84,7 @@ def test_a_short_job_reads_no_utilisation(box: Box) -> None:
     all_ms = sum(int(row[4]) for row in box.dead())
     assert sum(row[6] == "0" for row in box.dead()) == 31
     assert round(1000 * idle_ms / all_ms) == 976
-    usage, why = box.read("usage", "explain service:xtts.py --since 1d", status=0) if False else (*box.read("usage"), None)
-    del why
+    (usage,) = box.read("usage")
     assert short(usage) == {"xtts.py": 679}
     assert usage["unattributed"]["causes"] == {"before-watch": all_ms - 679}
     assert usage["total"] == all_ms
@@ -122,7 +121,6 @@ def test_two_candidates_are_pid_ambiguous(box: Box) -> None:
     opened_us = box.opens(first)
     box.look("60s")
     looked_us = box.clock.now_us()
-    box.clock.advance(20)
     box.closes(first)
     first.end()
     second = box.job("serve.py", pid=first.pid)
@@ -174,9 +172,9 @@ def test_a_daemon_that_never_exits_was_there_before_accounting(bare: Box) -> Non
     bare.opens(daemon, memory_mib=2196)
     bare.driver.set_accounting(GPU, True)
     bare.clock.advance(600)
-    for _ in range(7):
-        bare.look("20m")
-        bare.clock.advance(1200)
+    for _ in range(5):
+        bare.look("30m")
+        bare.clock.advance(1800)
     meter = bare.run("meter", "--format", "json").json
     assert meter["open_from"] == "2026-11-29T12:00:00Z"
     usage, hours, blind = bare.read("usage", "usage --by hour,service", "blind")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuledger.errors import Corrupt
 from gpuledger.ledger import Ledger, verify_ledger
 from gpuledger.ledger.texts import digest_of, text_key
 from gpuledger.model.identity import IdentityText
+from gpuledger.model.rows import ProcessIdentity
 
 OLLAMA = IdentityText(exe="/usr/bin/ollama", unit="ollama.service", uid="997")
 SECRET = IdentityText(exe="/usr/bin/python3", command="python3 payroll-of-the-third-floor.py")
@@ -115,6 +118,16 @@ def test_forgotten_text_leaves_no_byte(ledger: Ledger, place: Path, make) -> Non
     assert ledger.key_of(SECRET) != key
 
 
+def test_a_text_that_cannot_be_read_is_damage(ledger: Ledger, place: Path, bare) -> None:
+    """Whatever stands in the place of the JSON, it is said by key."""
+    for number, json in enumerate(["", "[]", '{"exe": 1', '{"unknown": "field"}', "null"]):
+        with bare(place) as connection:
+            connection.execute("DELETE FROM identity_text")
+            connection.execute("INSERT INTO identity_text VALUES (?, '', '', ?)", (f"k{number}", json))
+        with pytest.raises(Corrupt, match=f"k{number} is damaged"):
+            ledger.texts()
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.builds(
@@ -123,8 +136,6 @@ def test_forgotten_text_leaves_no_byte(ledger: Ledger, place: Path, make) -> Non
 )
 def test_any_text_comes_back(tmp_path_factory, text: IdentityText) -> None:
     """Also one with characters that no encoding likes."""
-    from gpuledger.model.rows import ProcessIdentity
-
     with Ledger.open(tmp_path_factory.mktemp("texts") / "l.db", mode="append") as ledger:
         key = ledger.key_of(text)
         row = ProcessIdentity(host="h", boot_id="", pid=1, start_ticks=1, started_at_us=1, seen_at_us=1, method="poll",

@@ -245,9 +245,9 @@ def test_a_full_list_is_read_quickly(rows: int) -> None:
     device = "NVIDIA H200, 00000000:83:00.0, 165, GPU-1b2c3d4e-0011-2233-4455-66778899aabb"
     row = f"2026/03/02 10:00:01.900, {device}, {{}}, 0 %, 0 %, 9 MiB, {{}} ms\n"
     text = header + "".join(row.format(pid, pid * 7) for pid in range(1, rows + 1))
-    began = time.perf_counter()
+    began = time.process_time()
     [reading] = read(text)
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     assert len(only(reading).finished) == rows
     assert took < 0.3, f"{took:.3f} s"
 
@@ -255,10 +255,10 @@ def test_a_full_list_is_read_quickly(rows: int) -> None:
 def test_a_large_file_of_noise_is_refused_in_bounded_time() -> None:
     """50 MB that are nothing of nvidia-smi's, in lines and in one line."""
     for text in ("lorem ipsum, dolor sit amet, 17 %\n" * 1_500_000, "a," * 25_000_000):
-        began = time.perf_counter()
+        began = time.process_time()
         with pytest.raises(BadInput):
             read(text)
-        assert time.perf_counter() - began < 15
+        assert time.process_time() - began < 15
 
 
 _PIECES = st.sampled_from([

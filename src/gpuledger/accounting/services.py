@@ -9,6 +9,7 @@ Jupyter) keep that work apart in the name, so that two people's jobs are never l
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -132,6 +133,8 @@ def built_in_service(text: IdentityText) -> str:
     alice`` and ``jupyter by alice`` keep the work they run apart.
     """
     launch = _launch(text)
+    if not _may_fit(text, launch):
+        return ""
     for rule in BUILT_INS:
         if _fits(rule, text, launch):
             return _apart(rule, text, launch)
@@ -180,6 +183,27 @@ def _launch(text: IdentityText) -> _Launch:
     # `cd ComfyUI; ../ComfyUI/venv/bin/python main.py` names itself by the interpreter's home.
     home = first.split("/ComfyUI/")[0] + "/ComfyUI/" + script if "/ComfyUI/" in first and "/" not in script else ""
     return _Launch(paths=(script, home) if home else (script,), module="", rest=tuple(words[position + 1 :]))
+
+
+def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns if pattern))
+
+
+_ANY_PROGRAM = _any_of(rule.program for rule in BUILT_INS)
+_ANY_PATH = _any_of(rule.path for rule in BUILT_INS)
+_ANY_MODULE = _any_of(rule.module for rule in BUILT_INS)
+_ANY_UNIT = _any_of(rule.unit for rule in BUILT_INS)
+_ANY_IMAGE = _any_of(rule.image for rule in BUILT_INS)
+
+
+def _may_fit(text: IdentityText, launch: _Launch) -> bool:
+    """Whether any rule fits at all: most programs are nobody's, and a month names thousands."""
+    return (
+        any(_ANY_PROGRAM.fullmatch(_name(path)) or _ANY_PATH.fullmatch(path) for path in launch.paths)
+        or bool(launch.module and _ANY_MODULE.fullmatch(launch.module))
+        or bool(text.unit and _ANY_UNIT.fullmatch(text.unit))
+        or bool(text.image and _ANY_IMAGE.fullmatch(_image_name(text.image)))
+    )
 
 
 def _fits(rule: BuiltIn, text: IdentityText, launch: _Launch) -> bool:

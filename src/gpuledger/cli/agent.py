@@ -11,7 +11,7 @@ import typer
 from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
 from gpuledger.errors import Misconfigured
 from gpuledger.operations.agent import OneAgent
-from gpuledger.operations.start_agent import describe, start
+from gpuledger.operations.start_agent import describe, ready_source, start
 from gpuledger.settings import parse_span_us
 
 
@@ -63,16 +63,19 @@ def command(
     if watch != "poll":
         raise Misconfigured("unknown-watch", f"{watch!r} is no way of naming here", hint="--watch poll")
     default = "60s" if once else session.settings["agent.interval"]
+    enabling = enable_accounting or session.settings["agent.enable_accounting"] == "true"
+    source = ready_source(enable_accounting=enabling, talk=session.talk)
     signals = _Signals()
     with session.append() as opened, OneAgent(opened.path):
         agent = start(
             opened,
+            source,
             host=session.host,
             clock=session.clock,
             interval_us=parse_span_us(interval or default, name="--interval"),
             flush_us=parse_span_us(flush or session.settings["agent.flush"], name="--flush"),
             once=once,
-            enable_accounting=enable_accounting or session.settings["agent.enable_accounting"] == "true",
+            enable_accounting=enabling,
             talk=session.talk,
             stopping=lambda: signals.told,
         )

@@ -71,8 +71,11 @@ def scan_rows(
     """Rows of one kind; ``writers`` are all that the ledger knows, needed for marks."""
     columns = kind.table.c
     conditions = overlaps(kind, wanted.since_us, wanted.until_us)
+    by_time = wanted.since_us is not None and wanted.pids is None and _is_recent(connection, kind, wanted.since_us)
     if wanted.hosts is not None:
-        conditions.append(columns.host.in_(sorted(wanted.hosts)))
+        # By time: else SQLite takes the index on the host, which on one box is the whole table.
+        host = columns.host.concat("") if by_time else columns.host
+        conditions.append(host.in_(sorted(wanted.hosts)))
     if wanted.devices is not None:
         conditions.append(columns.device.in_(sorted(wanted.devices)))
     pairs: set[tuple[str, int]] | None = None
@@ -81,7 +84,6 @@ def scan_rows(
         conditions.append(_pairs(kind, pairs))
         pairs = pairs if len(pairs) > _PAIRS_IN_SQL else None
     statement = sa.select(*(columns[name] for name in CODECS[kind.row].fields)).where(*conditions)
-    by_time = wanted.since_us is not None and wanted.pids is None and _is_recent(connection, kind, wanted.since_us)
     if wanted.limit is not None and pairs is None:
         statement = statement.limit(wanted.limit)
     rows = _stream_all(connection, kind, statement, wanted, sorted(writers), batch, by_time)
@@ -127,7 +129,9 @@ def _stream_all(
     if by_time:
         # Without this SQLite walks the whole primary key, only because it is already in order.
         writer, number = writer.concat(""), number + 0
-    order: list[sa.ColumnElement[Any]] = [kind.table.c[kind.time], writer, number] if wanted.order == "time" else [writer, number]
+    order: list[sa.ColumnElement[Any]] = [writer, number]
+    if wanted.order == "time":
+        order.insert(0, kind.table.c[kind.time])
     statement = statement.order_by(*(column.desc() if wanted.descending else column for column in order))
     if wanted.after is None and wanted.upto is None:
         return _stream(connection, kind, statement, batch)

@@ -265,23 +265,27 @@ class Ledger:
 
     def heads(self) -> dict[str, tuple[int, str]]:
         """Every chain's last number and link hash, by writer."""
-        later = LINK.alias("later")
-        is_last = ~sa.exists().where(later.c.writer == LINK.c.writer, later.c.last_number > LINK.c.last_number)
         with self._mapped():
-            rows = self._connection.execute(sa.select(LINK.c.writer, LINK.c.last_number, LINK.c.hash).where(is_last))
-            return {writer: (int(number), str(digest)) for writer, number, digest in rows}
+            return {writer: appending.last_link(self._connection, writer) for writer in self._writers()}
 
     def marks(self) -> dict[str, int]:
         """Every writer's last number."""
-        with self._mapped():
-            rows = self._connection.execute(
-                sa.select(LINK.c.writer, sa.func.max(LINK.c.last_number)).group_by(LINK.c.writer)
-            )
-            return {writer: int(number) for writer, number in rows}
+        return {writer: number for writer, (number, _) in self.heads().items()}
 
     def writers(self) -> tuple[str, ...]:
         """Every writer's name, sorted."""
-        return tuple(sorted(self.marks()))
+        with self._mapped():
+            return tuple(self._writers())
+
+    def _writers(self) -> list[str]:
+        # From name to next name by the index: a busy agent's chain has a link a second.
+        names: list[str] = []
+        following = sa.select(sa.func.min(LINK.c.writer))
+        name = self._connection.execute(following).scalar()
+        while name is not None:
+            names.append(str(name))
+            name = self._connection.execute(following.where(LINK.c.writer > name)).scalar()
+        return names
 
     def latest_root(self) -> str | Missing:
         """Root of the last seal, for keeping elsewhere; Missing before the first."""
@@ -323,6 +327,20 @@ class Ledger:
         """Records whose context was open when recorded, and the driver's row that settled it since."""
         with self._mapped():
             return sums.open_records(self._connection, meter, since_us, until_us)
+
+    def settled_since(
+        self, meter: str, since_us: int | None = None, until_us: int | None = None, by: Sequence[str] = ()
+    ) -> dict[tuple[str | int, ...], int]:
+        """Of what was open when recorded, the sums that the driver has settled since, by the keys of a sum."""
+        with self._mapped():
+            return sums.settled_since(self._connection, meter, since_us, until_us, by)
+
+    def watched_spans(
+        self, devices: Iterable[tuple[str, str]], since_us: int | None = None, until_us: int | None = None
+    ) -> list[Watch]:
+        """What was watched of these devices and their hosts, merged, and the first look ever at each."""
+        with self._mapped():
+            return sums.watched_spans(self._connection, devices, since_us, until_us)
 
     def coalesced_watches(
         self, since_us: int | None = None, until_us: int | None = None, source: str = "driver"

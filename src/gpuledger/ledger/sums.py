@@ -6,7 +6,7 @@ it is never stored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -66,8 +66,7 @@ def sum_usage(
     connection: sa.Connection, meter: str, since_us: int | None, until_us: int | None, by: Sequence[str]
 ) -> list[UsageSum]:
     """Sums over the records and corrections of the hours that begin in [since, until), sorted by key."""
-    if unknown := [part for part in by if part not in _PARTS]:
-        raise ValueError(f"usage cannot be summed by {unknown}; known: {sorted(_PARTS)}")
+    _check(by)
     named = "".join(f"{_PARTS[part]} AS key_{position}, " for position, part in enumerate(by))
     keys = ", ".join(f"key_{position}" for position in range(len(by)))
     grouped = f"GROUP BY {', '.join(_PARTS[part] for part in by)}" if by else ""
@@ -86,14 +85,7 @@ def sum_usage(
             FROM usage_correction {span} {grouped}
         ) AS parts
         {f"GROUP BY {keys} ORDER BY {keys}" if by else ""}"""  # noqa: S608 names are the schema's own, values are bound
-    rows = connection.execute(
-        sa.text(statement),
-        {
-            "meter": meter,
-            "since_us": -_ALL_TIME if since_us is None else since_us,
-            "until_us": _ALL_TIME if until_us is None else until_us,
-        },
-    )
+    rows = connection.execute(sa.text(statement), _bound(meter, since_us, until_us))
     sums = []
     for *key, quantity, settled, gone, corrected in rows:
         if quantity is None:  # no record at all, summed without a key
@@ -102,6 +94,34 @@ def sum_usage(
         still_open = amounts["quantity"] - amounts["settled"] - amounts["gone"] - int(corrected)
         sums.append(UsageSum(key=tuple(key), **amounts, open=still_open, corrected=int(corrected)))
     return sums
+
+
+def settled_since(
+    connection: sa.Connection, meter: str, since_us: int | None, until_us: int | None, by: Sequence[str]
+) -> dict[tuple[str | int, ...], int]:
+    """Of what was open when its hour was recorded: what the driver has settled by now, by the key of a sum.
+
+    The rule is that of :func:`open_records`; one context is open for many hours, so its row is looked up once.
+    """
+    _check(by)
+    named = "".join(f"{_PARTS[part]} AS key_{position}, " for position, part in enumerate(by))
+    keys = "".join(f"o.key_{position}, " for position in range(len(by)))
+    parts = "".join(f"{_PARTS[part]}, " for part in by)
+    at = f"{POSITION}(o.context, '@')"
+    statement = f"""
+        WITH o AS MATERIALIZED (
+            SELECT {named}host AS at_host, device AS at_device, context, SUM(quantity) AS quantity
+            FROM usage_record
+            WHERE meter = :meter AND hour_us >= :since_us AND hour_us < :until_us AND context LIKE '%@%'
+            GROUP BY {parts}host, device, context
+        )
+        SELECT {keys}SUM(o.quantity) FROM o JOIN driver_record AS d
+          ON d.host = o.at_host AND d.device = o.at_device
+         AND d.pid = CAST(substr(o.context, 1, {at} - 1) AS INTEGER)
+         AND d.natural_key = 'start:' || substr(o.context, {at} + 1)
+        {f"GROUP BY {keys[:-2]}" if by else ""}"""  # noqa: S608 names are the schema's own, values are bound
+    rows = connection.execute(sa.text(statement), _bound(meter, since_us, until_us))
+    return {tuple(key): int(quantity) for *key, quantity in rows if quantity is not None}
 
 
 def open_records(connection: sa.Connection, meter: str, since_us: int | None, until_us: int | None) -> list[OpenRecord]:
@@ -120,19 +140,57 @@ def open_records(connection: sa.Connection, meter: str, since_us: int | None, un
          AND d.natural_key = 'start:' || substr(r.context, {at} + 1)
         WHERE r.meter = :meter AND r.hour_us >= :since_us AND r.hour_us < :until_us AND r.context LIKE '%@%'
         ORDER BY r.hour_us, r.writer, r.number"""  # noqa: S608 names are the schema's own, values are bound
-    rows = connection.execute(
-        sa.text(statement),
-        {
-            "meter": meter,
-            "since_us": -_ALL_TIME if since_us is None else since_us,
-            "until_us": _ALL_TIME if until_us is None else until_us,
-        },
-    ).fetchall()
+    rows = connection.execute(sa.text(statement), _bound(meter, since_us, until_us)).fetchall()
     records = CODECS[UsageRecord].decode([row[:-2] for row in rows])
     found = []
     for record, row in zip(records, rows, strict=True):
         assert isinstance(record, UsageRecord)
         found.append(OpenRecord(record=record, settled_by="" if row[-2] is None else f"driver:{row[-2]}/{row[-1]}"))
+    return found
+
+
+def watched_spans(
+    connection: sa.Connection, devices: Iterable[tuple[str, str]], since_us: int | None, until_us: int | None
+) -> list[Watch]:
+    """What was watched of these devices and of their hosts as a whole, and the first look ever at each.
+
+    Touching or overlapping watches of one method and status are one span. It is answered from the unique
+    index alone: interval and figures of the rows are not read and stand at 0, and there is no reference.
+    """
+    statement = sa.text("""
+        SELECT method, status, since_us, until_us FROM watch
+        WHERE host = :host AND device = :device AND source = 'driver'
+          AND (since_us < :until_us AND (until_us > :since_us OR (until_us = :since_us AND since_us = :since_us)))
+        ORDER BY method, since_us, until_us""")
+    earliest = sa.text("""
+        SELECT method, status, since_us, until_us FROM watch
+        WHERE host = :host AND device = :device AND source = 'driver' ORDER BY since_us, method LIMIT 1""")
+    window = {
+        "since_us": -_ALL_TIME if since_us is None else since_us,
+        "until_us": _ALL_TIME if until_us is None else until_us,
+    }
+    found: list[Watch] = []
+    places = list(devices)
+    for host, device in dict.fromkeys([*places, *((host, "") for host, _ in places)]):
+        place = {"host": host, "device": device}
+        spans: list[tuple[str, str, int, int]] = [tuple(row) for row in connection.execute(earliest, place)]
+        open_spans: dict[tuple[str, str], tuple[int, int]] = {}
+        result = connection.execute(statement, {**place, **window})
+        cursor = result.cursor
+        assert cursor is not None
+        for method, status, since, until in cursor:
+            low, high = open_spans.get((method, status), (since, since))
+            if since > high:
+                spans.append((method, status, low, high))
+                low = high = since
+            open_spans[method, status] = (low, max(high, until))
+        result.close()
+        spans += [(*kind, low, high) for kind, (low, high) in open_spans.items()]
+        found += [
+            Watch(host=host, device=device, source="driver", method=method, interval_ms=0, since_us=low,
+                  until_us=high, status=status, readings=0)
+            for method, status, low, high in spans
+        ]  # fmt: skip
     return found
 
 
@@ -188,3 +246,16 @@ def coalesced_watches(
         )
         for host, device, method, interval_ms, status, since, until, readings, new_rows, living in rows
     ]
+
+
+def _check(by: Sequence[str]) -> None:
+    if unknown := [part for part in by if part not in _PARTS]:
+        raise ValueError(f"usage cannot be summed by {unknown}; known: {sorted(_PARTS)}")
+
+
+def _bound(meter: str, since_us: int | None, until_us: int | None) -> dict[str, str | int]:
+    return {
+        "meter": meter,
+        "since_us": -_ALL_TIME if since_us is None else since_us,
+        "until_us": _ALL_TIME if until_us is None else until_us,
+    }

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
+from gpuledger.errors import Corrupt
 from gpuledger.ledger.schema import IDENTITY_TEXT
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.rows import ProcessIdentity, Row, UsageCorrection, UsageRecord
@@ -81,7 +82,11 @@ class TextBook:
             self._remember(digest, key)
 
     def texts(self, keys: Iterable[str] | None = None) -> dict[str, IdentityText]:
-        """Stored texts by key, all of them without ``keys``; what is not there or was forgotten is left out."""
+        """Stored texts by key, all of them without ``keys``; what is not there or was forgotten is left out.
+
+        Raises:
+            Corrupt: ``ledger-damaged`` when a text is none that this program wrote.
+        """
         columns = (IDENTITY_TEXT.c.text_key, IDENTITY_TEXT.c.json)
         if keys is None:
             rows = [tuple(row) for row in self._connection.execute(sa.select(*columns))]
@@ -92,7 +97,7 @@ class TextBook:
                 part = wanted[start : start + _IN_ONE_QUERY]
                 found = self._connection.execute(sa.select(*columns).where(columns[0].in_(part)))
                 rows.extend(tuple(row) for row in found)
-        return {key: IdentityText.from_json(json) for key, json in rows}
+        return {key: _read(key, json) for key, json in rows}
 
     def delete(self, keys: Iterable[str]) -> int:
         """Delete the text of these keys; the caller holds the transaction. Returns how many there were."""
@@ -106,6 +111,15 @@ class TextBook:
         if len(self._keys) >= _REMEMBERED:
             self._keys.clear()
         self._keys[digest] = key
+
+
+def _read(key: str, json: str) -> IdentityText:
+    try:
+        return IdentityText.from_json(json)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise Corrupt(
+            "ledger-damaged", f"the identity text {key} is damaged: {error}", hint="gpuledger verify"
+        ) from error
 
 
 def _key_named(row: Row) -> str:

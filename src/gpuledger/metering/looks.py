@@ -18,7 +18,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gpuledger.metering.hours import whole_ms
-from gpuledger.metering.runs import latest, runs_of, settle
+from gpuledger.metering.runs import latest, latest_end, match, runs_of, settle
 from gpuledger.metering.runs import living as living_runs
 from gpuledger.metering.settled import Startless, started_stints, startless, without_twins
 from gpuledger.metering.spans import Span, inside, subtract, union
@@ -63,9 +63,8 @@ def _order(sighting: Sighting) -> tuple[int, int, str, int, str]:
     return (since_us, until_us, sighting.boot_id, sighting.start_ticks, sighting.ref)
 
 
-def _living(sighting: Sighting, start_us: int | None) -> Stint:
-    placed = "looks" if start_us is None else "driver"
-    return Stint(sighting.host, sighting.device, sighting.pid, start_us, (), False, 0, placed, [])
+def _living(sighting: Sighting, start_us: int) -> Stint:
+    return Stint(sighting.host, sighting.device, sighting.pid, start_us, (), False, 0, "driver", [])
 
 
 def _with_start(sightings: Iterable[Sighting], settled: Sequence[Stint]) -> tuple[list[Stint], list[Sighting]]:
@@ -83,12 +82,10 @@ def _with_start(sightings: Iterable[Sighting], settled: Sequence[Stint]) -> tupl
             by_start.setdefault(start_us, []).append(sighting)
     living: list[Stint] = []
     for start_us, same in sorted(by_start.items()):
-        if not living or start_us - (living[-1].started_us or 0) > TOLERANCE_US:
-            living.append(_living(same[0], start_us))
-        living[-1].sightings.extend(same)
-    for stint in living:
-        start = stint.started_us or 0
-        stint.spans = ((start, max(start, stint.last_look_us)),)
+        stint = _living(same[0], start_us)
+        stint.sightings = same
+        stint.spans = ((start_us, max(start_us, stint.last_look_us)),)
+        living.append(stint)
     return living, without
 
 
@@ -103,31 +100,30 @@ def _nearest(starts: Sequence[int], start_us: int) -> int | None:
     return min(near)[1] if near else None
 
 
-def _lend_starts(loose: Iterable[Startless], living: list[Stint], settled: list[Stint]) -> list[Startless]:
+def _lend_starts(loose: Sequence[Startless], living: list[Stint], settled: list[Stint]) -> list[Startless]:
     """A row without a start that ends where a living context with one was last seen is its settlement.
 
-    Moves such stints from ``living`` to ``settled``; returns the rows that fit none.
+    Moves such stints from ``living`` to ``settled``; returns the rows that fit none. Where a row fits two,
+    the longer context takes it, because what is left over counts beside the row.
     """
-    left: list[Startless] = []
-    for group in loose:
-        fits = [stint for stint in living if _ends_there(group, stint)]
-        if not fits:
-            left.append(group)
-            continue
-        stint = fits[-1]
-        living.remove(stint)
-        start_us = stint.started_us or 0
+    longest_first = sorted(living, key=lambda stint: (stint.spans[0][0] - stint.spans[0][1], stint.spans))
+    rows = sorted(loose, key=lambda group: group.row.context_ms)  # of two rows that fit, the tighter one
+    pairs = match([[n for n, row in enumerate(rows) if _ends_there(row, stint)] for stint in longest_first])
+    for place, place_of_row in pairs.items():
+        stint, group = longest_first[place], rows[place_of_row]
+        start_us = stint.spans[0][0]
         stint.spans = ((start_us, start_us + group.row.context_ms * 1000),)
         stint.settled, stint.context_ms = True, group.row.context_ms
         stint.rows, stint.read_us = group.rows, group.read_us
         settled.append(stint)
-    return left
+    living[:] = [stint for stint in living if not stint.settled]
+    used = set(pairs.values())
+    return [group for n, group in enumerate(rows) if n not in used]
 
 
 def _ends_there(group: Startless, stint: Stint) -> bool:
     end_us = (stint.started_us or 0) + group.row.context_ms * 1000
-    missed_us = stint.missed_us
-    latest_us = group.read_us if missed_us is None else min(group.read_us, max(missed_us, stint.last_look_us))
+    latest_us = latest_end(group.read_us, stint.last_look_us, stint.missed_us)
     return stint.last_look_us - TOLERANCE_US <= end_us <= latest_us + TOLERANCE_US
 
 

@@ -165,7 +165,7 @@ def _fits(group: Startless, run: Run, begin_us: int, since_us: int) -> bool:
     Nor may it be longer than the time from ``begin_us`` to the look that missed the context.
     """
     length_us = group.row.context_ms * 1000
-    end_us = group.read_us if run.missed_us is None else min(group.read_us, max(run.missed_us, run.until_us))
+    end_us = latest_end(group.read_us, run.until_us, run.missed_us)
     return (
         run.until_us < group.read_us
         and run.until_us - since_us <= length_us + TOLERANCE_US
@@ -215,6 +215,11 @@ def match(fits: Sequence[Sequence[int]]) -> dict[int, int]:
                 waiting.clear()
                 break
     return right_of
+
+
+def latest_end(read_us: int, last_look_us: int, missed_us: int | None) -> int:
+    """The latest moment a context can have ended: when its row was read, or a look after the last one missed it."""
+    return read_us if missed_us is None or missed_us < last_look_us else min(read_us, missed_us)
 
 
 def latest(group: Startless, looks: list[Sighting]) -> Stint:

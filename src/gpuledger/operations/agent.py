@@ -210,6 +210,7 @@ class Agent:
     def _enable(self, reading: Reading) -> None:
         for device in reading.devices.values():
             if device.accounting != "disabled" or device.mig:
+                self._mended(device.uuid, self._clock.now_us())
                 continue
             try:
                 self._source.enable_accounting(device.uuid)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import HOUR_US, MINUTE_US
+from gpuledger.model.moments import HOUR_US, MINUTE_US, hour_floor
 from gpuledger.model.quantities import Evidence
 from gpuledger.model.rows import DriverRecord, Pass, ProcessIdentity, Sighting, Watch
 
@@ -81,6 +81,17 @@ def uncovered(spans: Iterable[tuple[int, int]], *, since_us: int, until_us: int)
     if cursor_us < until_us:
         gaps.append((cursor_us, until_us))
     return gaps
+
+
+def counted_from(ledger: Ledger, since_us: int) -> int:
+    """Where a window is counted from: the start of its first hour, if no evidence lies before the window.
+
+    The record of that hour then says what the window asks, and nothing of it is provisional.
+    """
+    if since_us % HOUR_US == 0:
+        return since_us
+    first_us, _ = ledger.span_of((DriverRecord, Sighting, Watch))
+    return since_us if isinstance(first_us, Missing) or first_us < since_us else hour_floor(since_us)
 
 
 def within(gaps: Iterable[tuple[int, int]], *, since_us: int, until_us: int) -> list[tuple[int, int]]:

@@ -28,7 +28,7 @@ from gpuledger.model.rows import (
     UsageCorrection,
     UsageRecord,
 )
-from gpuledger.operations.evidence import covered_spans, load_evidence, uncovered, within
+from gpuledger.operations.evidence import counted_from, covered_spans, load_evidence, uncovered, within
 from gpuledger.operations.usage import policies, usage
 
 _MOST_CHILDREN = 20
@@ -75,9 +75,10 @@ class _Way:
         report = usage(
             self._ledger, meter=meter, by=("subject",), since_us=since_us, until_us=until_us, now_us=self._now_us
         )
-        gaps = uncovered(covered_spans(self._ledger.scan(Pass)), since_us=since_us, until_us=until_us)
+        from_us = counted_from(self._ledger, since_us)
+        gaps = uncovered(covered_spans(self._ledger.scan(Pass)), since_us=from_us, until_us=until_us)
         booked: list[UsageRecord | UsageCorrection] = []
-        for start_us, end_us in within(gaps, since_us=since_us, until_us=until_us):
+        for start_us, end_us in within(gaps, since_us=from_us, until_us=until_us):
             booked += self._ledger.scan(UsageRecord, since_us=start_us, until_us=end_us)
             booked += self._ledger.scan(UsageCorrection, since_us=start_us, until_us=end_us)
         booked = [

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from gpuledger.accounting.amounts import OpenContext
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.contexts import contexts
+from gpuledger.metering.hours import whole_ms
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US
 from gpuledger.model.quantities import Context, Evidence
@@ -57,13 +58,15 @@ def open_contexts(ledger: Ledger, *, since_us: int, until_us: int) -> Iterable[O
 def _last_seen_alive(ledger: Ledger) -> Iterable[Sighting]:
     """The last sighting of each context that no look has missed since; dumps are each a look of its own."""
     latest: dict[tuple[str, str, int], Sighting] = {}
+    looked_us: dict[str, int] = {}
+    for writer in ledger.writers():
+        for row in ledger.scan(Sighting, upto={writer: 2**62}, descending=True, limit=1):
+            looked_us[row.host] = max(row.until_us, looked_us.get(row.host, row.until_us))
     for host in {event.host for event in ledger.scan(DeviceEvent)}:
-        last = ledger.latest(Sighting, hosts=[host])
-        if isinstance(last, Missing):
-            continue
-        recent = list(
-            ledger.scan(Sighting, hosts=[host], since_us=last.until_us - _RECENT_US, until_us=last.until_us + 1)
-        )
+        recent: list[Sighting] = []
+        if host in looked_us:
+            since_us, until_us = looked_us[host] - _RECENT_US, looked_us[host] + 1
+            recent += ledger.scan(Sighting, hosts=[host], since_us=since_us, until_us=until_us)
         imported = ledger.scan(Sighting, upto={f"{host}.import": 2**62})
         for row in sorted([*imported, *recent], key=lambda row: (row.until_us, row.samples == 0, row.number)):
             latest[row.host, row.device, row.pid] = row
@@ -80,4 +83,5 @@ def _inside(found: Context, since_us: int, until_us: int) -> int | Missing:
     """Whole ms inside the window. One look without a start says that it lives, not for how long."""
     if isinstance(found.started_at_us, Missing) and not found.context_ms:
         return Missing("seen once, and no start is known")
-    return sum(max(0, min(end, until_us) - max(start, since_us)) // 1000 for start, end in found.spans)
+    clipped = [(max(start, since_us), min(end, until_us)) for start, end in found.spans]
+    return whole_ms((start, end) for start, end in clipped if start < end)

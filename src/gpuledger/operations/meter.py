@@ -56,8 +56,10 @@ def meter(
     closed_us = closed_until(now_us)
     hours = _touched(ledger, seen_marks, marks)
     if last is not None:
-        # what the last pass had seen of hours that were open then
-        hours |= set(range(spans[-1][1], hour_floor(last.at_us) + HOUR_US, HOUR_US))
+        # what the last pass had seen of hours that were open then: with --now, or a clock set back, many
+        _, latest_us = ledger.span_of((DriverRecord, Sighting, Watch))
+        seen_us = last.at_us if isinstance(latest_us, Missing) else max(last.at_us, latest_us)
+        hours |= set(range(spans[-1][1], min(hour_floor(seen_us) + HOUR_US, closed_us), HOUR_US))
     hours = {hour for hour in hours if hour < closed_us}
     open_us = spans[-1][1] if spans else min(hours, default=closed_us)
     booked: list[Row] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US
@@ -40,7 +42,7 @@ def recall(ledger: Ledger, *, host: str, now_us: int) -> Memory:
             memory.lists[device.device] = _list(ledger, host, device.device, watches)
     looked_us = max(memory.looked_us.values(), default=None)
     if looked_us is not None:
-        memory.contexts = _open_contexts(ledger, host, looked_us)
+        memory.contexts = _open_contexts(ledger, host, looked_us, memory.lists)
     return memory
 
 
@@ -69,7 +71,9 @@ def _list(ledger: Ledger, host: str, device: str, watches: list[Watch]) -> Accou
     return AccountingList(known=remembered(rows), mode=mode)
 
 
-def _open_contexts(ledger: Ledger, host: str, looked_us: int) -> dict[tuple[str, int], LiveContext]:
+def _open_contexts(
+    ledger: Ledger, host: str, looked_us: int, lists: Mapping[str, AccountingList]
+) -> dict[tuple[str, int], LiveContext]:
     latest: dict[tuple[str, int], Sighting] = {}
     rows = ledger.scan(Sighting, hosts=[host], since_us=looked_us - DAY_US, until_us=looked_us + 1, order="time")
     for row in rows:
@@ -86,8 +90,18 @@ def _open_contexts(ledger: Ledger, host: str, looked_us: int) -> dict[tuple[str,
             since_us=row.until_us,
             last_look_us=row.until_us,
             accounted=row.accounted,
-            absent_readings=2 if row.accounted == "no" else 0,
+            absent_readings=_absent_readings(row, lists.get(row.device)),
         )
         for key, row in latest.items()
         if isinstance(row.gone_at_us, Missing)
     }
+
+
+def _absent_readings(row: Sighting, found: AccountingList | None) -> int:
+    """Looks in a row that did not find the context in the accounting list; two make it ``never-accounted``.
+
+    A list that was read and said nothing of it is one: else an agent that looks once a run would never get to two.
+    """
+    if row.accounted == "no":
+        return 2
+    return int(row.accounted == "unknown" and found is not None and found.mode == "enabled")

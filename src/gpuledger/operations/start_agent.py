@@ -33,19 +33,8 @@ def choose_source(talk: Callable[[str], None]) -> Source:
         return fallback
 
 
-def start(
-    ledger: Ledger,
-    *,
-    host: str,
-    clock: Clock,
-    interval_us: int,
-    flush_us: int,
-    once: bool,
-    enable_accounting: bool,
-    talk: Callable[[str], None],
-    stopping: Callable[[], bool],
-) -> Agent:
-    """An agent ready to run.
+def ready_source(*, enable_accounting: bool, talk: Callable[[str], None]) -> Source:
+    """The source of an agent that is about to start: asked for before the ledger is made.
 
     Raises:
         Unavailable: ``driver-unreachable``; ``needs-root`` when told to enable accounting without root.
@@ -56,9 +45,26 @@ def start(
             "the driver lets only root enable accounting",
             hint="sudo gpuledger agent --enable-accounting   (or once: sudo nvidia-smi -am 1)",
         )
+    return choose_source(talk)
+
+
+def start(
+    ledger: Ledger,
+    source: Source,
+    *,
+    host: str,
+    clock: Clock,
+    interval_us: int,
+    flush_us: int,
+    once: bool,
+    enable_accounting: bool,
+    talk: Callable[[str], None],
+    stopping: Callable[[], bool],
+) -> Agent:
+    """An agent ready to run."""
     return Agent(
         ledger=ledger,
-        source=choose_source(talk),
+        source=source,
         watcher=PollWatcher(clock=clock),
         clock=clock,
         plan=AgentPlan(

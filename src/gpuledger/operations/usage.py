@@ -14,16 +14,25 @@ from gpuledger.metering.coverage import coverage
 from gpuledger.metering.derive import derive
 from gpuledger.model.meters import GPU_BUSY, GPU_CONTEXT, Meter
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import SECOND_US, day_floor
+from gpuledger.model.moments import SECOND_US
 from gpuledger.model.policy import Policy
 from gpuledger.model.quantities import Coverage, Quantity
 from gpuledger.model.rows import DeviceEvent, DriverRecord, Pass, PolicyVersion, Sighting, Watch
 from gpuledger.model.usage import UsageReport
-from gpuledger.operations.evidence import covered_spans, first_naming_watches, load_evidence, uncovered, within
+from gpuledger.operations.evidence import (
+    counted_from,
+    covered_spans,
+    first_naming_watches,
+    load_evidence,
+    uncovered,
+    within,
+)
 from gpuledger.operations.living import open_contexts
 from gpuledger.sources import policy_file
 
 _SETTLED = "settled"
+_PLACES = frozenset({"class", "device", "host", "host-owner"})
+"""Groupings that need to know where; for all others amounts are added up over hosts and devices by the store."""
 
 
 def window(ledger: Ledger, *, since: int | None, until: int | None, now_us: int) -> tuple[int, int]:
@@ -72,7 +81,7 @@ def usage(ledger: Ledger, *, meter: str, by: Sequence[str], since_us: int, until
     """Who used how much of one meter in a window.
 
     Raises:
-        Misconfigured: ``unknown-meter`` or ``unknown-grouping``.
+        Misconfigured: ``unknown-meter`` or ``bad-grouping``.
     """
     if meter not in METERS_BY_NAME:
         raise Misconfigured("unknown-meter", f"{meter!r} is no meter", hint=f"one of {', '.join(METERS_BY_NAME)}")
@@ -100,12 +109,13 @@ def answer_window(
     versions = policies(ledger, now_us=now_us)
     changes_us = sorted({effective_us for effective_us, _ in versions})
     grain = grain_for(by=by, changes_us=changes_us, since_us=since_us, until_us=until_us)
-    gaps = uncovered(covered_spans(ledger.scan(Pass)), since_us=since_us, until_us=until_us)
+    from_us = counted_from(ledger, since_us)
+    gaps = uncovered(covered_spans(ledger.scan(Pass)), since_us=from_us, until_us=until_us)
     amounts = [
         amount
-        for start_us, end_us in within(gaps, since_us=since_us, until_us=until_us)
+        for start_us, end_us in within(gaps, since_us=from_us, until_us=until_us)
         for meter in meters
-        for amount in recorded_amounts(ledger, meter, start_us, end_us, grain)
+        for amount in recorded_amounts(ledger, meter, start_us, end_us, grain, placed=bool(_PLACES & set(by)))
     ]
     wanted = {meter.name for meter in meters}
     for start_us, end_us in gaps:
@@ -120,7 +130,7 @@ def answer_window(
         open_contexts=living,
         coverage=tuple(
             coverage(
-                [*ledger.coalesced_watches(since_us, until_us, "driver"), *_first_looks(ledger, physical)],
+                ledger.watched_spans(physical, since_us, until_us),
                 physical,
                 since_us=since_us,
                 until_us=until_us,
@@ -131,49 +141,32 @@ def answer_window(
     )
 
 
-def _first_looks(ledger: Ledger, devices: Iterable[tuple[str, str]]) -> Iterable[Watch]:
-    """The first look ever at each device: before it nothing had looked, after it a pause is a gap."""
-    for host, device in devices:
-        yield from ledger.scan(Watch, hosts=[host], devices=[device], order="time", limit=1)
+def recorded_amounts(
+    ledger: Ledger, meter: Meter, since_us: int, until_us: int, grain: Grain, *, placed: bool
+) -> Iterable[Amount]:
+    """Records and corrections of whole hours; what was open when recorded is settled if a driver row says so since.
 
-
-def recorded_amounts(ledger: Ledger, meter: Meter, since_us: int, until_us: int, grain: Grain) -> Iterable[Amount]:
-    """Records and corrections of whole hours; what was open when recorded is settled if a driver row says so since."""
+    Unless ``placed``, amounts are added up over hosts and devices, and theirs stand empty.
+    """
     graded = meter is GPU_CONTEXT
     time_column = {Grain.HOUR: ("hour_us",), Grain.DAY: ("day_us",), Grain.WINDOW: ()}[grain]
-    by = ("subject", "host", "device", *time_column)
-    settled_since = _settled_since(ledger, meter, since_us, until_us, grain) if graded else {}
+    by = ("subject", *(("host", "device") if placed else ()), *time_column)
+    settled_since = ledger.settled_since(meter.name, since_us=since_us, until_us=until_us, by=by) if graded else {}
     for row in ledger.sum_usage(meter.name, since_us=since_us, until_us=until_us, by=by):
         settled = min(row.quantity, row.settled + row.corrected + settled_since.get(row.key, 0)) if graded else 0
         settled = max(settled, 0) if row.quantity >= 0 else settled
-        subject, host, device = (str(part) for part in row.key[:3])
+        host, device = (str(part) for part in row.key[1:3]) if placed else ("", "")
         yield Amount(
             meter=meter.name,
-            subject=subject,
+            subject=str(row.key[0]),
             host=host,
             device=device,
-            at_us=int(row.key[3]) if time_column else since_us,
+            at_us=int(row.key[-1]) if time_column else since_us,
             grain=grain,
             quantity=row.quantity,
             settled=settled,
             observed=row.quantity - settled if graded else 0,
         )
-
-
-def _settled_since(
-    ledger: Ledger, meter: Meter, since_us: int, until_us: int, grain: Grain
-) -> dict[tuple[str | int, ...], int]:
-    """What was open when its hour was recorded and the driver has settled by now, by the keys of the sums."""
-    settled: dict[tuple[str | int, ...], int] = {}
-    for found in ledger.open_records(meter.name, since_us, until_us):
-        if not found.settled_by:
-            continue
-        record = found.record
-        key: tuple[str | int, ...] = (record.subject, record.host, record.device)
-        if grain is not Grain.WINDOW:
-            key = (*key, record.hour_us if grain is Grain.HOUR else day_floor(record.hour_us))
-        settled[key] = settled.get(key, 0) + record.quantity
-    return settled
 
 
 def provisional(found: Quantity, grain: Grain) -> Amount:

@@ -22,6 +22,9 @@ LIST_SLICE = re.compile(r"\s+MIG (\S{1,40})\s+Device\s+(\d{1,3}): \(UUID: ([^\s(
 _SECTION = re.compile(r"#+\s*([A-Za-z0-9][\w .()-]{0,60}?)\s*::")
 _COMMAND = re.compile(r"nvidia-smi\b.{0,200}?--query-(accounted|compute)-apps=")
 _HEADER_LIKE = re.compile(r"\s*\"?[a-z_][A-Za-z0-9_.]{0,60}(?: \[[^\]]{1,12}\])?\"?\s*[,;\t]")
+_MARK = re.compile(r"pid|uuid|bus_id|serial|_util|max_memory|accounting")
+"""No header of use is without one of these; looking for them spares reading every line of noise."""
+
 LONGEST_LOG = 500_000
 """Lines of one log that are read: 16 GPUs with every process that a driver lists make 100,000."""
 
@@ -129,7 +132,7 @@ class _Scanner:
             yield from self._begin_csv(number, content)
 
     def _begin_csv(self, number: int, content: str) -> Iterator[Block | Rejected]:
-        if _HEADER_LIKE.match(content) and len(content) <= LONGEST_HEADER:
+        if _HEADER_LIKE.match(content) and _MARK.search(content) and len(content) <= LONGEST_HEADER:
             found = read_header(content, number, asked=self._asked)
             if found is not None:
                 yield from self.end()

@@ -68,6 +68,7 @@ def figure(text: str, unit: str = "") -> tuple[int, str] | Missing:
     return int(match[1]), (match[2] or unit).lower()
 
 
+@lru_cache(maxsize=1024)
 def memory_mib(text: str, unit: str = "") -> int | Missing:
     """Memory in MiB; a sentinel of the driver is Missing.
 
@@ -156,6 +157,7 @@ def local_time(text: str) -> datetime | Missing:
     return datetime(year, month, day, hour, minute, second, micros)  # noqa: DTZ001 - local by nature
 
 
+@lru_cache(maxsize=64)
 def switch(text: str) -> bool | Missing:
     """``Enabled`` or ``Disabled`` (or 1 and 0, as ``is_running`` has it); a token of absence is Missing.
 

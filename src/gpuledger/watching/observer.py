@@ -97,6 +97,7 @@ class Observer:
         self._contexts = memory.contexts
         self._looked_us = memory.looked_us
         self._spans: dict[tuple[str, str], WatchSpan] = {}
+        self._untouched: dict[int, Named] = {}
         self._offset_us: int | None = None
         self._flushed_at_us = 0
 
@@ -313,22 +314,36 @@ class Observer:
     def _identities(
         self, names: NamesLook, living_pids: set[int], starts: Mapping[int, list[int]]
     ) -> Iterable[ProcessIdentity]:
-        """Only identities that touched a device are kept: the living, and those a finished row can belong to."""
+        """Only identities that touched a device are kept: the living, and those a finished row can belong to.
+
+        A watcher tells each once. One that only has the pid of an older row is remembered, because it may
+        open a device later.
+        """
         for named in names.fresh:
             fits = any(named.started_at_us <= start + START_TOLERANCE_US for start in starts.get(named.pid, ()))
             if named.pid in living_pids or fits:
-                yield ProcessIdentity(
-                    host=self._host,
-                    boot_id=self._boot_id,
-                    pid=named.pid,
-                    start_ticks=named.start_ticks,
-                    exec_number=named.exec_number,
-                    started_at_us=named.started_at_us,
-                    seen_at_us=named.seen_at_us,
-                    method=names.method,
-                    grade="kernel",
-                    text_key=self._key_of(named.text),
-                )
+                self._untouched.pop(named.pid, None)
+                yield self._identity(named, names.method)
+            else:
+                self._untouched[named.pid] = named
+        for pid in self._untouched.keys() & living_pids:
+            named = self._untouched.pop(pid)
+            if names.current.get(pid) is named:
+                yield self._identity(named, names.method)
+
+    def _identity(self, named: Named, method: str) -> ProcessIdentity:
+        return ProcessIdentity(
+            host=self._host,
+            boot_id=self._boot_id,
+            pid=named.pid,
+            start_ticks=named.start_ticks,
+            exec_number=named.exec_number,
+            started_at_us=named.started_at_us,
+            seen_at_us=named.seen_at_us,
+            method=method,
+            grade="kernel",
+            text_key=self._key_of(named.text),
+        )
 
 
 def driver_record(

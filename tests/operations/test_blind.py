@@ -1,0 +1,47 @@
+"""``blind``: what the ledger cannot see in a window, sized by reason."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from gpuledger.model.missing import Missing
+from gpuledger.operations.blind import blind
+from gpuledger.operations.meter import meter
+from gpuledger.operations.usage import usage
+
+
+def test_it_sizes_what_usage_prints_beside_its_rows(box) -> None:
+    """Unknown time, unnamed amounts and open contexts are the very figures of usage."""
+    box.tell_a_morning()
+    window = {"since_us": box.at(0), "until_us": box.at(130), "now_us": box.at(130)}
+    report = blind(box.ledger, **window)
+    other = usage(box.ledger, meter="gpu.context", by=("service",), **window)
+    assert (report.total_ms, report.unattributed_ms, report.unsettled_ms) == (
+        other.total, other.unattributed_quantity, other.unsettled_quantity,
+    )  # fmt: skip
+    assert (report.watched, report.unknown, report.sizes) == (other.watched, other.unknown, other.sizes)
+
+
+def test_it_says_the_same_once_hours_are_recorded(box) -> None:
+    """A cause is stored with its record."""
+    box.tell_a_morning()
+    window = {"since_us": box.at(0), "until_us": box.at(120), "now_us": box.at(130)}
+    before = [(line.cause, line.quantity) for line in blind(box.ledger, **window).unattributed]
+    meter(box.ledger, now_us=box.at(126), writer="box.meter")
+    assert [(line.cause, line.quantity) for line in blind(box.ledger, **window).unattributed] == before
+    assert before == [("between-samples", 600)]
+
+
+def test_the_chance_of_catching_a_job_follows_from_the_polling(box) -> None:
+    """Exact, by interval: a job as long as the interval is caught for sure."""
+    box.append(box.device(0), box.naming(0, 60, every_ms=60_000), box.looking(0, 60, every_ms=60_000))
+    chances = blind(box.ledger, since_us=box.at(0), until_us=box.at(60), now_us=box.at(60)).chances
+    assert {each.interval_ms for each in chances} == {60_000}
+    assert all(each.chance == min(Fraction(1), Fraction(each.length_ms, each.interval_ms)) for each in chances)
+
+
+def test_nothing_known_has_no_size(box) -> None:
+    """Absent, with its reason; never 0 ms that nobody could see."""
+    report = blind(box.ledger, since_us=box.at(0), until_us=box.at(60), now_us=box.at(60))
+    assert isinstance(report.total_ms, Missing)
+    assert isinstance(report.unattributed_ms, Missing)

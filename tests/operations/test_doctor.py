@@ -1,0 +1,88 @@
+"""``doctor``: what is missing on this machine and what mends it. It changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuledger.errors import Unavailable
+from gpuledger.model.checks import Check, Verdict
+from gpuledger.operations import start_agent
+from gpuledger.operations.doctor import doctor
+
+
+def asked(place: Path, now_us: int = 0, host: str = "box") -> dict[str, Check]:
+    return {check.name: check for check in doctor(host=host, place=place, now_us=now_us).checks}
+
+
+@pytest.fixture
+def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without NVIDIA's library and without nvidia-smi."""
+
+    def absent():
+        raise Unavailable("driver-unreachable", "NVIDIA's library is not installed", hint="install it")
+
+    monkeypatch.setattr(start_agent, "load_binding", absent)
+    monkeypatch.setenv("PATH", "/nowhere")
+
+
+def test_a_machine_without_a_driver_is_told_what_to_do(no_driver, tmp_path: Path) -> None:
+    """Found, with a hint; the other checks go on."""
+    checks = asked(tmp_path / "ledger.db")
+    assert checks["driver"].verdict is Verdict.FOUND
+    assert "gpuledger demo" in checks["driver"].hint
+    assert {"naming", "ledger"} <= set(checks)
+
+
+def test_a_ledger_that_is_not_there_yet_is_a_note_and_is_not_made(no_driver, tmp_path: Path) -> None:
+    """The agent makes it; doctor only looks."""
+    place = tmp_path / "deep" / "ledger.db"
+    check = asked(place)["ledger"]
+    assert (check.verdict, check.hint) == (Verdict.NOTE, "gpuledger agent")
+    assert not place.parent.exists()
+
+
+def test_a_file_that_is_no_ledger_is_found(no_driver, tmp_path: Path) -> None:
+    """With the ledger's own sentence and hint."""
+    place = tmp_path / "ledger.db"
+    place.write_bytes(b"this is no database at all, and long enough to be read as one" * 30)
+    check = asked(place)["ledger"]
+    assert check.verdict is Verdict.FOUND
+    assert check.sentence
+
+
+@pytest.mark.parametrize(("minute", "verdict"), [(65, Verdict.OK), (75, Verdict.FOUND)])
+def test_an_agent_that_went_quiet_is_found(no_driver, box, minute: float, verdict: Verdict) -> None:
+    """It writes every five minutes at least; ten without a word is trouble."""
+    box.append(box.device(0), box.looking(0, 60))
+    box.ledger.close()
+    assert asked(box.place, now_us=box.at(minute))["agent"].verdict is verdict
+
+
+def test_another_machines_agent_is_not_ours(no_driver, box) -> None:
+    """A ledger copied from elsewhere has no look at this host."""
+    box.append(box.device(0), box.looking(0, 60))
+    box.ledger.close()
+    check = asked(box.place, now_us=box.at(61), host="mine")["agent"]
+    assert (check.verdict, check.sentence) == (Verdict.FOUND, "no agent has looked at mine yet")
+
+
+@pytest.mark.parametrize(
+    ("is_on", "is_mig", "verdict"),
+    [(True, False, Verdict.OK), (False, False, Verdict.FOUND), (False, True, Verdict.NOTE)],
+)
+def test_the_accounting_of_each_device_is_looked_at(
+    machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_on: bool, is_mig: bool, verdict: Verdict
+) -> None:
+    """Off is found, with the command that enables it; under MIG nothing enables it, and that is a note."""
+    if is_mig:
+        machine.driver.add_instance(machine.gpu, "MIG-1", profile="1g.5gb", memory_mib=5, gpu_instance=7)
+    elif not is_on:
+        machine.driver.reload()
+    monkeypatch.setattr(start_agent, "load_binding", lambda: machine.driver)
+    checks = asked(tmp_path / "ledger.db", now_us=machine.clock.now_us())
+    assert checks["driver"].verdict is Verdict.OK
+    (check,) = [check for name, check in checks.items() if name.startswith("accounting")]
+    assert check.verdict is verdict
+    assert ("nvidia-smi -am 1" in check.hint) is (verdict is Verdict.FOUND)
