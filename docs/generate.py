@@ -52,7 +52,7 @@ def cli() -> str:
     for words, command in commands():
         arguments = [p for p in command.params if p.param_type_name == "argument"]
         usage = " ".join(["gpuledger", words, *(p.metavar or p.name.upper() for p in arguments), "[OPTIONS]"])
-        parts.append(f"\n## {words}\n\n    {usage}\n\n{inspect.cleandoc(command.help or '')}\n")
+        parts.append(f"\n## {words}\n\n    {usage}\n\n{inspect.cleandoc(command.help or '')}\n\n")
         rows = [
             (
                 " ".join(p.opts) if p.param_type_name == "option" else (p.metavar or p.name.upper()),
@@ -104,24 +104,56 @@ def errors() -> str:
 def error_codes() -> dict[str, tuple[str, int, str]]:
     """Every code that is raised anywhere: code to (class, exit status, the sentence with its blanks)."""
     statuses = {error.__name__: error.exit_status for error in ERROR_CLASSES}
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))]
+    makers = {name: (name, 0, 1) for name in statuses}
+    for tree in trees:
+        makers |= _makers(tree, statuses)
     found: dict[str, tuple[str, int, str]] = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in statuses):
+    for tree in trees:
+        for call in _calls(tree):
+            if _name(call) not in makers:
                 continue
-            if node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-                sentence = _sentence(node.args[1]) if len(node.args) > 1 else ""
-                found.setdefault(node.args[0].value, (node.func.id, statuses[node.func.id], sentence))
+            error, code_at, message_at = makers[_name(call)]
+            code = call.args[code_at] if len(call.args) > code_at else None
+            if isinstance(code, ast.Constant) and isinstance(code.value, str):
+                message = call.args[message_at] if 0 <= message_at < len(call.args) else None
+                found.setdefault(code.value, (error, statuses[error], _sentence(message)))
     return found
 
 
-def _sentence(node: ast.expr) -> str:
+def _makers(tree: ast.Module, statuses: dict[str, int]) -> dict[str, tuple[str, int, int]]:
+    """Functions that raise or return an error of a code they are given: name to (class, place of code, of message)."""
+    found: dict[str, tuple[str, int, int]] = {}
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        names = [argument.arg for argument in function.args.args if argument.arg != "self"]
+        for call in _calls(function):
+            given = call.args[0] if call.args else None
+            if _name(call) in statuses and isinstance(given, ast.Name) and given.id in names:
+                message = names.index("message") if "message" in names else -1
+                found[function.name] = (_name(call), names.index(given.id), message)
+    return found
+
+
+def _calls(tree: ast.AST) -> Iterator[ast.Call]:
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def _name(call: ast.Call) -> str:
+    function = call.func
+    return (
+        function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
+    )
+
+
+def _sentence(node: ast.expr | None) -> str:
     """A message as written, with its parts in braces."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
         return "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in node.values)
-    return "the sentence of what failed"
+    return "what failed, in a sentence"
 
 
 def meters() -> str:

@@ -44,9 +44,7 @@ def test_the_agent_killed_with_9_at_random_moments(box: Box) -> None:
     assert acknowledged <= set(rows)
     assert {pid: ms for _, _, pid, _, ms in rows} == ended_ms
     assert len(rows) == len(ended_ms)
-    verify, usage, journal = box.together(
-        ("verify",), ("usage", "--format", "json"), ("journal", "--format", "json")
-    )
+    verify, usage, journal = box.together(("verify",), ("usage", "--format", "json"), ("journal", "--format", "json"))
     verify.must(0)
     assert usage.must(0).json["total"] == sum(ended_ms.values())
     sums_up(usage.json)

@@ -33,7 +33,7 @@ lived and died between two polls
 total                               4 h 12 min 33.4 s  15,153,362   100 %            18 min 20 s
 
 Watched 21 h 26 min of 24 h device time (89.3 %)
-Provisional: 18 min 20 s (1,100,000 ms) of the total lie in hours not recorded yet
+Provisional: 18 min 20 s (1,100,000 ms) of the total lie in hours not recorded, or cut by the window
 
 Not seen  2 h 34 min of device time is UNKNOWN; it is time, not amount: nothing is added for it
   UNKNOWN accounting-disabled  2 h 34 min

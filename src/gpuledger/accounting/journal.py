@@ -55,7 +55,9 @@ def _watch(row: Watch) -> JournalLine:
         found = f": {_several(row.new_rows, 'newly finished process', 'newly finished processes')}, "
         found += ("at most " if row.readings > 1 else "") + f"{_several(row.living, 'context')} alive"
     detail = f"; {row.detail}" if row.detail else ""
-    if row.status == OK:
+    if row.status == OK and not row.readings:
+        sentence = row.detail  # a remark of the agent's, no look
+    elif row.status == OK:
         what = "processes named" if row.source == "process" else "driver read"
         sentence = f"{what} {how}, {looks}{while_looking}{found}{detail}"
     else:

@@ -6,7 +6,8 @@ hold for all time, so the newest version decides; owners hold from their effecti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuledger.accounting.services import built_in_service
@@ -54,7 +55,8 @@ class Naming:
     def __init__(self, *, texts: Mapping[str, IdentityText], versions: Sequence[tuple[int, Policy]] = ()) -> None:
         self._texts = texts
         self._versions = tuple(versions)
-        self._rules = self._versions[-1][1].services if self._versions else ()
+        rules = self._versions[-1][1].services if self._versions else ()
+        self._tests = tuple((rule, _test(rule)) for rule in rules)
         self._owners: dict[tuple[str, int], Owner] = {}
         self._services: dict[str, tuple[str, ServiceRule | None]] = {}
 
@@ -73,6 +75,11 @@ class Naming:
         if key not in self._owners:
             self._owners[key] = self._resolve(subject, version)
         return self._owners[key]
+
+    def service(self, subject: str) -> str:
+        """The service of a subject key: of all time, so no moment is asked. As :meth:`owner` has it."""
+        text = self._texts.get(subject)
+        return self._service(subject, text)[0] if text is not None else self.owner(subject, 0).service
 
     def host_owner(self, host: str, at_us: int) -> str:
         """The owner of a machine in the hour that begins at ``at_us``; ``-`` where policy names none."""
@@ -116,13 +123,27 @@ class Naming:
 
     def _service(self, subject: str, text: IdentityText) -> tuple[str, ServiceRule | None]:
         if subject not in self._services:
-            rule = next((rule for rule in self._rules if rule_fits(rule, text)), None)
+            rule = next((rule for rule, fits in self._tests if fits(text)), None)
             name = rule.service if rule else (text.service or built_in_service(text) or subject_label(text))
             self._services[subject] = (name, rule)
         return self._services[subject]
 
 
 _NOBODY = UserOwner()
+
+
+def _test(rule: ServiceRule) -> Callable[[IdentityText], bool]:
+    """:func:`rule_fits` of one rule, ready for thousands of texts: most rules have one pattern."""
+    if len(rule.match) != 1:
+        return lambda text: rule_fits(rule, text)
+    ((name, pattern),) = rule.match.items()
+    value_of, search = operator.attrgetter(name), pattern.search
+
+    def fits(text: IdentityText) -> bool:
+        value = value_of(text)
+        return bool(value) and search(value) is not None
+
+    return fits
 
 
 def rule_fits(rule: ServiceRule, text: IdentityText) -> bool:

@@ -70,7 +70,9 @@ class Grouping:
 
     def _picker(self, word: str) -> Callable[[Amount], str]:
         match word:
-            case "service" | "user" | "team" | "project" | "workload" | "subject":
+            case "service":
+                return lambda amount: self._naming.service(amount.subject)
+            case "user" | "team" | "project" | "workload" | "subject":
                 return lambda amount: str(getattr(self._naming.owner(amount.subject, amount.at_us), word))
             case "class":
                 return lambda amount: self._classes.get((amount.host, amount.device), NO_NAME)

@@ -24,7 +24,7 @@ def command(
     agent does this by itself each hour.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
-    with session.append() as opened, progress(session, "metering hours") as step:
+    with session.existing() as opened, progress(session, "metering hours") as step:
         report = meter(opened, now_us=session.now_us, writer=session.writer("meter"), progress=step)
     session.problems(report.problems)
     session.answer(

@@ -101,6 +101,15 @@ class Session:
         """The ledger, for appending; made where there is none."""
         return Ledger.open(self.place, mode="append")
 
+    def existing(self) -> Ledger:
+        """The ledger, for appending, where there is one.
+
+        Raises:
+            Unavailable: ``no-ledger``.
+        """
+        Ledger.open(self.place, mode="read").close()
+        return self.append()
+
     def writer(self, role: str) -> str:
         """The hash chain of this host and role."""
         return f"{self.host}.{role}"
@@ -120,7 +129,7 @@ class Session:
     def talk(self, sentence: str) -> None:
         """Say something to the person, unless quiet."""
         if not self.quiet:
-            self.err.print(sentence)
+            self.err.print(sentence, markup=False)
 
     def problems(self, problems: tuple[Problem, ...] | list[Problem]) -> None:
         """Show what was imperfect; a hundred alike are counted, not repeated."""
@@ -131,7 +140,7 @@ class Session:
             for problem in alike[:5]:
                 self.talk(f"note: {problem}")
             if len(alike) > 5:
-                self.talk(f"note: and {len(alike) - 5} more of \\[{code}]")
+                self.talk(f"note: and {len(alike) - 5} more of [{code}]")
 
     def answer(
         self,

@@ -6,7 +6,7 @@ it is never stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -67,33 +67,26 @@ def sum_usage(
 ) -> list[UsageSum]:
     """Sums over the records and corrections of the hours that begin in [since, until), sorted by key."""
     _check(by)
-    named = "".join(f"{_PARTS[part]} AS key_{position}, " for position, part in enumerate(by))
-    keys = ", ".join(f"key_{position}" for position in range(len(by)))
-    grouped = f"GROUP BY {', '.join(_PARTS[part] for part in by)}" if by else ""
-    span = "WHERE meter = :meter AND hour_us >= :since_us AND hour_us < :until_us"
-    statement = f"""
-        SELECT {keys}{", " if by else ""}SUM(quantity), SUM(settled), SUM(gone), SUM(corrected)
-        FROM (
-            SELECT {named}
-                   SUM(quantity) AS quantity,
-                   SUM(CASE WHEN context = 'settled' THEN quantity ELSE 0 END) AS settled,
-                   SUM(CASE WHEN context = 'gone' THEN quantity ELSE 0 END) AS gone,
-                   0 AS corrected
-            FROM usage_record {span} {grouped}
-            UNION ALL
-            SELECT {named} SUM(delta), 0, 0, SUM(delta)
-            FROM usage_correction {span} {grouped}
-        ) AS parts
-        {f"GROUP BY {keys} ORDER BY {keys}" if by else ""}"""  # noqa: S608 names are the schema's own, values are bound
-    rows = connection.execute(sa.text(statement), _bound(meter, since_us, until_us))
-    sums = []
-    for *key, quantity, settled, gone, corrected in rows:
-        if quantity is None:  # no record at all, summed without a key
-            continue
-        amounts = {"quantity": int(quantity), "settled": int(settled or 0), "gone": int(gone or 0)}
-        still_open = amounts["quantity"] - amounts["settled"] - amounts["gone"] - int(corrected)
-        sums.append(UsageSum(key=tuple(key), **amounts, open=still_open, corrected=int(corrected)))
-    return sums
+    keys = "".join(f"{_PARTS[part]}, " for part in by)
+    # The first column is always there, so that a sum without a key has a row only where there are records.
+    parts = f"WHERE meter = :meter AND hour_us >= :since_us AND hour_us < :until_us GROUP BY {keys}meter"
+    records = f"""
+        SELECT {keys}SUM(quantity),
+               SUM(CASE WHEN context = 'settled' THEN quantity ELSE 0 END),
+               SUM(CASE WHEN context = 'gone' THEN quantity ELSE 0 END)
+        FROM usage_record {parts}"""  # noqa: S608 names are the schema's own, values are bound
+    corrections = f"SELECT {keys}SUM(delta) FROM usage_correction {parts}"  # noqa: S608 as above
+    bound = _bound(meter, since_us, until_us)
+    found = {tuple(key): (quantity, settled, gone, 0)
+             for *key, quantity, settled, gone in connection.execute(sa.text(records), bound)}  # fmt: skip
+    for *key, delta in connection.execute(sa.text(corrections), bound):
+        quantity, settled, gone, _ = found.get(tuple(key), (0, 0, 0, 0))
+        found[tuple(key)] = (quantity + delta, settled, gone, delta)
+    return [
+        UsageSum(key=key, quantity=quantity, settled=settled, gone=gone, open=quantity - settled - gone - corrected,
+                 corrected=corrected)
+        for key, (quantity, settled, gone, corrected) in sorted(found.items())
+    ]  # fmt: skip
 
 
 def settled_since(
@@ -157,14 +150,13 @@ def watched_spans(
     Touching or overlapping watches of one method and status are one span. It is answered from the unique
     index alone: interval and figures of the rows are not read and stand at 0, and there is no reference.
     """
-    statement = sa.text("""
-        SELECT method, status, since_us, until_us FROM watch
-        WHERE host = :host AND device = :device AND source = 'driver'
-          AND (since_us < :until_us AND (until_us > :since_us OR (until_us = :since_us AND since_us = :since_us)))
-        ORDER BY method, since_us, until_us""")
-    earliest = sa.text("""
-        SELECT method, status, since_us, until_us FROM watch
-        WHERE host = :host AND device = :device AND source = 'driver' ORDER BY since_us, method LIMIT 1""")
+    of_place = "FROM watch WHERE host = :host AND device = :device AND source = 'driver'"
+    kinds = sa.text(f"SELECT method, status, MIN(since_us) {of_place} GROUP BY method, status")  # noqa: S608
+    earliest = sa.text(f"SELECT MIN(until_us) {of_place} AND method = :method AND since_us = :since_us")  # noqa: S608
+    spans = sa.text(
+        f"SELECT since_us, until_us {of_place} AND method = :method AND status = :status AND since_us < :until_us "  # noqa: S608
+        "AND until_us >= :since_us AND (until_us > :since_us OR since_us = :since_us) ORDER BY since_us"
+    )
     window = {
         "since_us": -_ALL_TIME if since_us is None else since_us,
         "until_us": _ALL_TIME if until_us is None else until_us,
@@ -173,25 +165,37 @@ def watched_spans(
     places = list(devices)
     for host, device in dict.fromkeys([*places, *((host, "") for host, _ in places)]):
         place = {"host": host, "device": device}
-        spans: list[tuple[str, str, int, int]] = [tuple(row) for row in connection.execute(earliest, place)]
-        open_spans: dict[tuple[str, str], tuple[int, int]] = {}
-        result = connection.execute(statement, {**place, **window})
-        cursor = result.cursor
-        assert cursor is not None
-        for method, status, since, until in cursor:
-            low, high = open_spans.get((method, status), (since, since))
-            if since > high:
-                spans.append((method, status, low, high))
-                low = high = since
-            open_spans[method, status] = (low, max(high, until))
-        result.close()
-        spans += [(*kind, low, high) for kind, (low, high) in open_spans.items()]
-        found += [
-            Watch(host=host, device=device, source="driver", method=method, interval_ms=0, since_us=low,
-                  until_us=high, status=status, readings=0)
-            for method, status, low, high in spans
-        ]  # fmt: skip
+        known = connection.execute(kinds, place).fetchall()
+        for method, status, first_us in known:
+            kind = {**place, "method": method, "status": status}
+            merged = _merged(connection, spans, {**kind, **window})
+            if first_us == min(row[2] for row in known):
+                ended_us = connection.execute(earliest, {**kind, "since_us": first_us}).scalar_one()
+                merged.append((first_us, ended_us))
+            found += [
+                Watch(host=host, device=device, source="driver", method=method, interval_ms=0, since_us=low,
+                      until_us=high, status=status, readings=0)
+                for low, high in merged
+            ]  # fmt: skip
     return found
+
+
+def _merged(connection: sa.Connection, spans: sa.TextClause, bound: Mapping[str, str | int]) -> list[tuple[int, int]]:
+    """Spans in the order of their start, touching and overlapping ones as one."""
+    result = connection.execute(spans, bound)
+    cursor = result.cursor  # the driver's own: a month is some 70,000 spans
+    assert cursor is not None
+    merged: list[tuple[int, int]] = []
+    low = high = -_ALL_TIME
+    for since_us, until_us in cursor:
+        if since_us > high:
+            merged.append((low, high))
+            low, high = since_us, until_us
+        elif until_us > high:
+            high = until_us
+    merged.append((low, high))
+    result.close()
+    return merged[1:]
 
 
 def coalesced_watches(

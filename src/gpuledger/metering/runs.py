@@ -134,13 +134,14 @@ def settle(
     open_runs = sorted(
         (run for run in runs if not run.never_accounted), key=lambda run: (-weights[id(run)], -run.until_us)
     )
-    earliest_us = [_begin(run, runs, place, lifetimes) for run in open_runs]
-    pairs = match(
-        [
-            [n for n, group in enumerate(rows) if _fits(group, run, begin_us, run.since_us)]
-            for run, begin_us in zip(open_runs, earliest_us, strict=True)
-        ]
-    )
+    ends = sorted(run.until_us for run in runs)
+    earliest_us = [_begin(run, ends, place, lifetimes) for run in open_runs]
+    pairs = _read_when_missed(rows, open_runs, earliest_us)
+    used = set(pairs.values())
+    left = [n for n in range(len(open_runs)) if n not in pairs]
+    free = [n for n in range(len(rows)) if n not in used]
+    fits = [[n for n in free if _fits(rows[n], open_runs[m], earliest_us[m], open_runs[m].since_us)] for m in left]
+    pairs.update({left[place_of_run]: row for place_of_run, row in match(fits).items()})
     looks_of: dict[int, list[Sighting]] = {}
     for place_of_run, place_of_row in pairs.items():
         run = open_runs[place_of_run]
@@ -151,12 +152,34 @@ def settle(
     return [latest(group, looks_of[place_of_row]) for place_of_row, group in enumerate(rows)]
 
 
-def _begin(run: Run, runs: Iterable[Run], place: tuple[str, int], lifetimes: Lifetimes) -> int:
-    """The earliest moment the context of a run can have begun: its process was born, the one before it over."""
+def _read_when_missed(rows: Sequence[Startless], runs: Sequence[Run], earliest_us: Sequence[int]) -> dict[int, int]:
+    """Pairs of a run and the row that was first read by the very look that missed it: an agent's usual case."""
+    read: dict[int, list[int]] = {}
+    for place_of_row, group in enumerate(rows):
+        read.setdefault(group.read_us, []).append(place_of_row)
+    pairs: dict[int, int] = {}
+    for place_of_run, run in enumerate(runs):
+        waiting = read.get(run.missed_us, []) if run.missed_us is not None else []
+        for place_of_row in waiting:
+            if _fits(rows[place_of_row], run, earliest_us[place_of_run], run.since_us):
+                pairs[place_of_run] = place_of_row
+                waiting.remove(place_of_row)
+                break
+    return pairs
+
+
+def _begin(run: Run, ends: Sequence[int], place: tuple[str, int], lifetimes: Lifetimes) -> int:
+    """The earliest moment the context of a run can have begun: its process was born, the run before it over.
+
+    Args:
+        ends: last looks of all runs, sorted.
+    """
     host, pid = place
     born_us = lifetimes.born((host, run.process[0], pid, run.process[1])) if run.process[1] else None
-    before = [other.until_us for other in runs if other is not run and other.until_us <= run.since_us]
-    return max([*before, *([] if born_us is None else [born_us])], default=0)
+    before = bisect_right(ends, run.since_us)
+    if before and ends[before - 1] == run.until_us:  # its own single look
+        before -= 1
+    return max(ends[before - 1] if before else 0, born_us or 0)
 
 
 def _fits(group: Startless, run: Run, begin_us: int, since_us: int) -> bool:

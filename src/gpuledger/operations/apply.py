@@ -34,6 +34,7 @@ def apply(open_ledger: Callable[[], Ledger], path: Path, *, now_us: int, writer:
                 document_hash=digest,
             )
             ledger.append([row], writer=writer, at_us=now_us)
+            row = max(ledger.scan(PolicyVersion), key=lambda stored: stored.version)
         else:
             row = last
     return Applied(

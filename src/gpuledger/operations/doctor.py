@@ -96,6 +96,12 @@ def _naming() -> Iterator[Check]:
     )  # fmt: skip
 
 
+def _last_look(ledger: Ledger, host: str) -> Watch | Missing:
+    """The last row of this host's agent: dumps and devices are no look of its own."""
+    rows = ledger.scan(Watch, hosts=[host], devices=[""], order="time", descending=True, limit=20)
+    return next((row for row in rows if row.source == "process"), Missing("no agent has looked yet"))
+
+
 def _ledger(path: Path, host: str, now_us: int) -> Iterator[Check]:
     if not path.exists():
         parent = next(folder for folder in path.parents if folder.exists())
@@ -110,7 +116,7 @@ def _ledger(path: Path, host: str, now_us: int) -> Iterator[Check]:
         return
     try:
         with Ledger.open(path, mode="read") as ledger:
-            last = ledger.latest(Watch, hosts=[host])
+            last = _last_look(ledger, host)
             yield Check(name="ledger", verdict=Verdict.OK, sentence=f"{path} can be read")
     except GpuledgerError as error:
         yield Check(name="ledger", verdict=Verdict.FOUND, sentence=error.message, hint=error.hint)

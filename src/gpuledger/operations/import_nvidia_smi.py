@@ -87,6 +87,7 @@ def import_nvidia_smi(
                     text_key=ledger.key_of(IdentityText(service=claim.service)),
                 )
             )
+        dropped = counts[0] - sum(isinstance(row, DriverRecord) for row in rows)
         appended = ledger.append(rows, writer=f"{name}.{role}", at_us=now_us)
     return ImportReport(
         path=str(path),
@@ -96,7 +97,7 @@ def import_nvidia_smi(
         living=counts[1],
         claims=len(claims),
         added=len(appended.added),
-        known=appended.known,
+        known=appended.known + dropped,
         unknown=tuple(unknown),
         problems=(*problems, *appended.conflicts),
     )

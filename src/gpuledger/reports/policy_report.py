@@ -49,7 +49,8 @@ def applied_csv(applied: Applied) -> str:
 def versions_table(versions: Sequence[PolicyVersion], *, whole: bool) -> RenderableType:
     """The versions, or with ``whole`` the one version's document as it was applied."""
     if whole:
-        return cell(versions[0].document.rstrip("\n")) if versions else cell("")
+        lines = versions[0].document.splitlines() if versions else []
+        return Group(*(cell(line) for line in lines))
     if not versions:
         return cell("no policy was applied yet: `gpuledger apply FILE`; built-in rules name the common services")
     grid = table()

@@ -137,7 +137,7 @@ def _provisional(report: UsageReport) -> list[RenderableType]:
     size = f"{count(report.provisional)} {report.unit}"
     if report.unit == "ms":
         size = f"{duration_ms(report.provisional)} ({size})"
-    return [Text(f"Provisional: {size} of the total lie in hours not recorded yet")]
+    return [Text(f"Provisional: {size} of the total lie in hours not recorded, or cut by the window")]
 
 
 def _amounts(report: UsageReport, width: int) -> RenderableType:
