@@ -209,7 +209,8 @@ def test_the_total_is_conserved(history: History) -> None:
     assert named + unnamed == sum(ms for _, _, ms in settled) + observed
 
 
-@settings(max_examples=150, deadline=None)
+# Without start times a row can fit two contexts, so this bounds a judgement: the same examples every time.
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(histories())
 def test_nothing_is_counted_twice(history: History) -> None:
     """No pid is told to have held a device longer than it did, and no known process gets another one's name."""

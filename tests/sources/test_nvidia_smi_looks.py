@@ -59,6 +59,14 @@ def test_names_alone_are_no_look() -> None:
     assert sizes(Output(kind=Kind.GPU, line=1, parts=(DevicePart(uuid="GPU-1", product="L4"),))) == []
 
 
+def test_a_full_query_without_accounting_still_shows_its_devices() -> None:
+    """A driver too old for accounting: its devices are UNKNOWN, which is not an error; beside others it is left out."""
+    bare = Output(kind=Kind.XML, line=1, at=NOON, parts=(DevicePart(uuid="GPU-1", product="K20"),))
+    assert sizes(bare) == [1]
+    assert read(bare).devices["GPU-1"].accounting == "unknown"
+    assert sizes(bare, output(Kind.XML, seconds=60)) == [1]
+
+
 def read(*outputs: Output, zone: str | None = "UTC") -> Reading:
     [look] = group(outputs)
     names = DeviceNames.of(outputs, given="", path="dump")

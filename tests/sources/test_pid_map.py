@@ -17,7 +17,8 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
 def test_each_line_is_a_claim() -> None:
     """Comments, empty lines, CRLF and a byte order mark do not matter; identical lines count once."""
-    text = "\ufeff# pid map\r\n\r\n17\tollama\t1785166000\r\n17\tollama\t1785166000\r\n  # more\n18\tmy tts \t1785166001.5\n"
+    text = "\ufeff# pid map\r\n\r\n17\tollama\t1785166000\r\n17\tollama\t1785166000\r\n  # more\n"
+    text += "18\tmy tts \t1785166001.5\n"
     assert parse(text, path="map") == [
         PidClaim(pid=17, service="ollama", seen_at_us=1_785_166_000_000_000, line=3),
         PidClaim(pid=18, service="my tts", seen_at_us=1_785_166_001_500_000, line=6),
@@ -34,7 +35,8 @@ def test_one_pid_may_have_been_two_services() -> None:
     ["abc\tollama\t1785166000", "-5\tollama\t1785166000", "0\tollama\t1785166000", "4194305\tollama\t1785166000",
      "17\tollama", "17 ollama 1785166000", "17\tollama\t1785166000\textra", "17\t\t1785166000", "17\tollama\tsoon",
      "17\tollama\t", "17\tollama\t-1", "17\tollama\t1785166000000", "17\tollama\t1e9", "17\tollama\t0",
-     "١٧\tollama\t1785166000", "pid\tservice\tepoch", "17\tol\x1blama\t1785166000", "\0\0\0", "17\tollama\t1785166000.1234567"],
+     "\u0661\u0667\tollama\t1785166000", "pid\tservice\tepoch", "17\tol\x1blama\t1785166000", "\0\0\0",
+     "17\tollama\t1785166000.1234567"],
 )  # fmt: skip
 def test_a_bad_line_refuses_the_file_and_is_named(line: str) -> None:
     """Nothing is half-imported: the line number and the shape that is expected are told."""

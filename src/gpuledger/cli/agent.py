@@ -11,6 +11,7 @@ import typer
 from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
 from gpuledger.errors import Misconfigured
 from gpuledger.operations.agent import OneAgent
+from gpuledger.operations.pulse import Pulse
 from gpuledger.operations.start_agent import describe, ready_source, start
 from gpuledger.settings import parse_span_us
 
@@ -63,21 +64,23 @@ def command(
     if watch != "poll":
         raise Misconfigured("unknown-watch", f"{watch!r} is no way of naming here", hint="--watch poll")
     default = "60s" if once else session.settings["agent.interval"]
+    interval_us = parse_span_us(interval or default, name="--interval")
     enabling = enable_accounting or session.settings["agent.enable_accounting"] == "true"
     source = ready_source(enable_accounting=enabling, talk=session.talk)
     signals = _Signals()
-    with session.append() as opened, OneAgent(opened.path):
+    with session.append() as opened, OneAgent(opened.path) as place:
         agent = start(
             opened,
             source,
             host=session.host,
             clock=session.clock,
-            interval_us=parse_span_us(interval or default, name="--interval"),
+            interval_us=interval_us,
             flush_us=parse_span_us(flush or session.settings["agent.flush"], name="--flush"),
             once=once,
             enable_accounting=enabling,
             talk=session.talk,
             stopping=lambda: signals.told,
+            looked=lambda at_us: place.tell(Pulse(host=session.host, looked_us=at_us, interval_us=interval_us)),
         )
         session.talk(describe(agent, opened))
         agent.run()

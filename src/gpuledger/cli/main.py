@@ -60,6 +60,10 @@ importing.command("nvidia-smi")(import_nvidia_smi.command)
 app.add_typer(importing, name="import")
 
 
+_READER_GONE = 141
+"""128 + SIGPIPE, as shells report it."""
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         sys.stdout.write(f"gpuledger {__version__}\n")
@@ -88,13 +92,17 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     try:
         status = app(args=words, standalone_mode=False)
+        sys.stdout.flush()
     except GpuledgerError as error:
         _say_error(error, as_json=_wants_json(words))
         sys.exit(error.exit_status)
     except BrokenPipeError:
         # the reader of our output has gone (`| head`): silence the interpreter's own complaint at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        sys.exit(_READER_GONE)
+    except SystemExit:
+        # typer ends so, with 1, where it meets the broken pipe first; 1 would say that a check found something
+        sys.exit(_READER_GONE)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:  # noqa: BLE001 - the last door: the parser's own errors, and bugs

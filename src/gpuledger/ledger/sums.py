@@ -68,8 +68,9 @@ def sum_usage(
     """Sums over the records and corrections of the hours that begin in [since, until), sorted by key."""
     _check(by)
     keys = "".join(f"{_PARTS[part]}, " for part in by)
-    # The first column is always there, so that a sum without a key has a row only where there are records.
-    parts = f"WHERE meter = :meter AND hour_us >= :since_us AND hour_us < :until_us GROUP BY {keys}meter"
+    # Grouped by something even without a key, so that there is a row only where there are records.
+    grouped = keys[:-2] or "meter"
+    parts = f"WHERE meter = :meter AND hour_us >= :since_us AND hour_us < :until_us GROUP BY {grouped}"
     records = f"""
         SELECT {keys}SUM(quantity),
                SUM(CASE WHEN context = 'settled' THEN quantity ELSE 0 END),
@@ -151,10 +152,10 @@ def watched_spans(
     index alone: interval and figures of the rows are not read and stand at 0, and there is no reference.
     """
     of_place = "FROM watch WHERE host = :host AND device = :device AND source = 'driver'"
-    kinds = sa.text(f"SELECT method, status, MIN(since_us) {of_place} GROUP BY method, status")  # noqa: S608
-    earliest = sa.text(f"SELECT MIN(until_us) {of_place} AND method = :method AND since_us = :since_us")  # noqa: S608
+    kinds = sa.text(f"SELECT method, status, MIN(since_us) {of_place} GROUP BY method, status")
+    earliest = sa.text(f"SELECT MIN(until_us) {of_place} AND method = :method AND since_us = :since_us")
     spans = sa.text(
-        f"SELECT since_us, until_us {of_place} AND method = :method AND status = :status AND since_us < :until_us "  # noqa: S608
+        f"SELECT since_us, until_us {of_place} AND method = :method AND status = :status AND since_us < :until_us "
         "AND until_us >= :since_us AND (until_us > :since_us OR since_us = :since_us) ORDER BY since_us"
     )
     window = {
@@ -187,7 +188,7 @@ def _merged(connection: sa.Connection, spans: sa.TextClause, bound: Mapping[str,
     assert cursor is not None
     merged: list[tuple[int, int]] = []
     low = high = -_ALL_TIME
-    for since_us, until_us in cursor:
+    for since_us, until_us in cursor.fetchall():
         if since_us > high:
             merged.append((low, high))
             low, high = since_us, until_us

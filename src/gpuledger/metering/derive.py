@@ -8,6 +8,7 @@ window can be split without changing a sum.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from gpuledger.metering.contexts import evidence_of, named_stints
@@ -27,7 +28,16 @@ SAMPLED = "sampled"
 QuantityKey = tuple[str, int, str, str, str, str]
 """(meter, hour, host, device, subject, context tag)."""
 
-_Sums = dict[QuantityKey, tuple[list[int], set[str]]]
+
+@dataclass(slots=True)
+class _Sum:
+    """An amount and the rows behind it. ``refs`` is the contexts' own set until a second one joins."""
+
+    amount: int
+    refs: frozenset[str] | set[str]
+
+
+_Sums = dict[QuantityKey, _Sum]
 
 
 def derive(
@@ -63,9 +73,9 @@ def derive(
     return [
         Quantity(
             meter=key[0], hour_us=key[1], host=key[2], device=key[3], subject=key[4], context=key[5],
-            quantity=amount[0], evidence=frozenset(refs),
+            quantity=held.amount, evidence=frozenset(held.refs),
         )
-        for key, (amount, refs) in sorted(sums.items(), key=lambda item: item[0])
+        for key, held in sorted(sums.items(), key=lambda item: item[0])
     ]  # fmt: skip
 
 
@@ -88,13 +98,14 @@ def _add_context(
     sums: _Sums,
     key: tuple[str, str, str, str],
     spans: Sequence[Span],
-    refs: Sequence[str],
+    refs: Iterable[str],
     since_us: int,
     until_us: int,
 ) -> None:
     host, device, subject, tag = key
+    behind = frozenset(refs)
     for hour_us, amount in hourly_ms(spans, since_us, until_us):
-        _add(sums, (GPU_CONTEXT.name, hour_us, host, device, subject, tag), amount, refs)
+        _add(sums, (GPU_CONTEXT.name, hour_us, host, device, subject, tag), amount, behind)
 
 
 def _add_samples(sums: _Sums, owned: Iterable[tuple[Sighting, str]], since_us: int, until_us: int) -> None:
@@ -118,7 +129,9 @@ def _add_samples(sums: _Sums, owned: Iterable[tuple[Sighting, str]], since_us: i
                     continue
                 covered[meter] = whole[1]
                 for hour_us, units in hourly_share(amount, divisor, whole, (start_us, whole[1]), since_us, until_us):
-                    _add(sums, (meter, hour_us, look.host, look.device, subject, SAMPLED), units, (look.ref,))
+                    _add(
+                        sums, (meter, hour_us, look.host, look.device, subject, SAMPLED), units, frozenset((look.ref,))
+                    )
 
 
 def _by_time(pair: tuple[Sighting, str]) -> tuple[str, str, int, int, int, int, int, str]:
@@ -129,13 +142,15 @@ def _by_time(pair: tuple[Sighting, str]) -> tuple[str, str, int, int, int, int, 
     )  # fmt: skip
 
 
-def _add(sums: _Sums, key: QuantityKey, amount: int, refs: Iterable[str]) -> None:
+def _add(sums: _Sums, key: QuantityKey, amount: int, refs: frozenset[str]) -> None:
     held = sums.get(key)
     if held is None:
-        sums[key] = ([amount], set(refs))
-    else:
-        held[0][0] += amount
-        held[1].update(refs)
+        sums[key] = _Sum(amount, refs)
+        return
+    held.amount += amount
+    if isinstance(held.refs, frozenset):
+        held.refs = set(held.refs)
+    held.refs.update(refs)
 
 
 def _owned(sightings: Iterable[Sighting], found: Iterable[Context]) -> list[tuple[Sighting, str]]:

@@ -24,6 +24,7 @@ from gpuledger.model.problem import Problem
 from gpuledger.model.readings import Reading
 from gpuledger.model.rows import Row, Watch
 from gpuledger.operations.meter import meter
+from gpuledger.operations.pulse import Pulse, pulse_path, tell
 from gpuledger.operations.remembering import recall
 from gpuledger.sources.watchers import Watcher
 from gpuledger.watching.observer import Beat, Observer
@@ -84,6 +85,7 @@ class Agent:
         plan: how to run.
         talk: says a sentence to the person.
         stopping: asked before each wait; true ends the loop.
+        looked: told when a look has been made and what is new of it written, microseconds UTC.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Agent:
         plan: AgentPlan,
         talk: Callable[[str], None],
         stopping: Callable[[], bool] = lambda: False,
+        looked: Callable[[int], None] | None = None,
     ) -> None:
         self._ledger = ledger
         self._source = source
@@ -104,6 +107,7 @@ class Agent:
         self.plan = plan
         self._talk = talk
         self._stopping = stopping
+        self._looked = looked
         self._backlog: list[Row] = []
         self._troubles: dict[str, str] = {}
         self._enabled: set[str] = set()
@@ -153,6 +157,8 @@ class Agent:
             if self.plan.enable_accounting:
                 self._enable(reading)
         self._write(at_us)
+        if self._looked is not None and not self._backlog:
+            self._looked(at_us)
         self._adapt()
         self._hourly(at_us)
 
@@ -263,7 +269,7 @@ class OneAgent:
     """
 
     def __init__(self, ledger_path: Path) -> None:
-        self._path = ledger_path.with_name(ledger_path.name + ".agent")
+        self._path = pulse_path(ledger_path)
         self._descriptor = -1
 
     def __enter__(self) -> OneAgent:
@@ -281,6 +287,10 @@ class OneAgent:
                 hint="gpuledger usage   (reads while it runs), or --ledger with another place",
             ) from None
         return self
+
+    def tell(self, pulse: Pulse) -> None:
+        """Tell readers until when this agent has looked."""
+        tell(self._descriptor, pulse)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

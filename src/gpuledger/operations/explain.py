@@ -29,6 +29,8 @@ from gpuledger.model.rows import (
     UsageRecord,
 )
 from gpuledger.operations.evidence import counted_from, covered_spans, load_evidence, uncovered, within
+from gpuledger.operations.living import present_evidence
+from gpuledger.operations.pulse import UNWRITTEN
 from gpuledger.operations.usage import policies, usage
 
 _MOST_CHILDREN = 20
@@ -116,7 +118,7 @@ class _Way:
         )
 
     def _provisional(self, ref: str, meter: str, since_us: int, until_us: int) -> tuple[Explanation | None, int]:
-        evidence = load_evidence(self._ledger, since_us=since_us, until_us=until_us)
+        evidence = present_evidence(self._ledger, since_us=since_us, until_us=until_us, now_us=self._now_us)
         found = [
             piece
             for piece in derive(evidence, since_us=since_us, until_us=until_us)
@@ -187,6 +189,8 @@ class _Way:
         )
         rows: dict[str, list[Row]] = defaultdict(list)
         for ref in one.evidence:
+            if ref.endswith(UNWRITTEN):
+                continue
             rows[ref.partition(":")[0]].append(self._ledger.get(ref))
         children: list[Explanation] = []
         for kind, members in rows.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from gpuledger.accounting.amounts import OpenContext
 from gpuledger.ledger.store import Ledger
@@ -12,15 +13,32 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US
 from gpuledger.model.quantities import Context, Evidence
 from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Sighting
-from gpuledger.operations.evidence import first_naming_watches
+from gpuledger.operations.evidence import first_naming_watches, load_evidence
+from gpuledger.operations.pulse import hear, unwritten_sightings, unwritten_watches
 
 _RECENT_US = 15 * MINUTE_US
 """An agent writes what lives every five minutes at least: the last such span before its last look is enough."""
 
 
-def open_contexts(ledger: Ledger, *, since_us: int, until_us: int) -> Iterable[OpenContext]:
+def present_evidence(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) -> Evidence:
+    """The evidence of a window that is not recorded yet: the ledger's, and what its agent is about to write."""
+    evidence = load_evidence(ledger, since_us=since_us, until_us=until_us)
+    pulse = hear(ledger, now_us=now_us)
+    if pulse is None or pulse.looked_us < since_us:
+        return evidence
+    alive = last_seen_alive(ledger)
+    pids = {(row.host, row.pid) for row in alive}
+    return replace(
+        evidence,
+        sightings=(*evidence.sightings, *unwritten_sightings(alive, pulse)),
+        identities=(*evidence.identities, *ledger.scan(ProcessIdentity, pids=pids)) if pids else evidence.identities,
+        watches=(*evidence.watches, *unwritten_watches(ledger, pulse)),
+    )
+
+
+def open_contexts(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) -> Iterable[OpenContext]:
     """Contexts that are open, with their time inside the window; not those outside it."""
-    alive = list(_last_seen_alive(ledger))
+    alive = last_seen_alive(ledger)
     if not alive:
         return
     pids = {(row.host, row.pid) for row in alive}
@@ -31,7 +49,7 @@ def open_contexts(ledger: Ledger, *, since_us: int, until_us: int) -> Iterable[O
     identities = tuple(ledger.scan(ProcessIdentity, pids=pids))
     evidence = Evidence(
         driver_records=tuple(ledger.scan(DriverRecord, pids=pids)),
-        sightings=tuple(sightings.values()),
+        sightings=(*sightings.values(), *unwritten_sightings(alive, hear(ledger, now_us=now_us))),
         identities=identities,
         watches=tuple(first_naming_watches(ledger, {host for host, _ in pids})),
     )
@@ -55,7 +73,7 @@ def open_contexts(ledger: Ledger, *, since_us: int, until_us: int) -> Iterable[O
         )
 
 
-def _last_seen_alive(ledger: Ledger) -> Iterable[Sighting]:
+def last_seen_alive(ledger: Ledger) -> list[Sighting]:
     """The last sighting of each context that no look has missed since; dumps are each a look of its own."""
     latest: dict[tuple[str, str, int], Sighting] = {}
     looked_us: dict[str, int] = {}

@@ -60,6 +60,7 @@ def start(
     enable_accounting: bool,
     talk: Callable[[str], None],
     stopping: Callable[[], bool],
+    looked: Callable[[int], None],
 ) -> Agent:
     """An agent ready to run."""
     return Agent(
@@ -77,6 +78,7 @@ def start(
         ),
         talk=talk,
         stopping=stopping,
+        looked=looked,
     )
 
 

@@ -23,11 +23,11 @@ from gpuledger.operations.evidence import (
     counted_from,
     covered_spans,
     first_naming_watches,
-    load_evidence,
     uncovered,
     within,
 )
-from gpuledger.operations.living import open_contexts
+from gpuledger.operations.living import open_contexts, present_evidence
+from gpuledger.operations.pulse import hear, unwritten_watches
 from gpuledger.sources import policy_file
 
 _SETTLED = "settled"
@@ -37,6 +37,8 @@ _PLACES = frozenset({"class", "device", "host", "host-owner"})
 
 def window(ledger: Ledger, *, since: int | None, until: int | None, now_us: int) -> tuple[int, int]:
     """The window asked for: by default from the first evidence to now; the future is not asked about.
+
+    While an agent looks, now is its last look.
 
     Where only dumps were imported nobody watches on, so there it ends with the last of them.
 
@@ -48,7 +50,8 @@ def window(ledger: Ledger, *, since: int | None, until: int | None, now_us: int)
     if until is not None:
         until_us = min(until, now_us)
     elif isinstance(last_us, Missing) or first_naming_watches(ledger, hosts):
-        until_us = now_us
+        pulse = hear(ledger, now_us=now_us)
+        until_us = now_us if pulse is None or not pulse.is_beating(now_us) else pulse.looked_us
     else:
         until_us = (last_us // SECOND_US + 1) * SECOND_US
     first_us = until_us if isinstance(first_us, Missing) else min(first_us, until_us)
@@ -119,10 +122,10 @@ def answer_window(
     ]
     wanted = {meter.name for meter in meters}
     for start_us, end_us in gaps:
-        evidence = load_evidence(ledger, since_us=start_us, until_us=end_us)
+        evidence = present_evidence(ledger, since_us=start_us, until_us=end_us, now_us=now_us)
         derived = derive(evidence, since_us=start_us, until_us=end_us)
         amounts += [provisional(found, grain) for found in derived if found.meter in wanted]
-    living = tuple(open_contexts(ledger, since_us=since_us, until_us=until_us))
+    living = tuple(open_contexts(ledger, since_us=since_us, until_us=until_us, now_us=now_us))
     keys = {amount.subject for amount in amounts} | {context.subject for context in living}
     classes, physical = devices_of(ledger)
     return Answer(
@@ -130,7 +133,10 @@ def answer_window(
         open_contexts=living,
         coverage=tuple(
             coverage(
-                ledger.watched_spans(physical, since_us, until_us),
+                [
+                    *ledger.watched_spans(physical, since_us, until_us),
+                    *unwritten_watches(ledger, hear(ledger, now_us=now_us)),
+                ],
                 physical,
                 since_us=since_us,
                 until_us=until_us,

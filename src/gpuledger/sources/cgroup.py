@@ -219,9 +219,9 @@ def _container(parts: Sequence[str]) -> tuple[int, str, str]:
 
 
 def _folder_runtime(above: Sequence[str]) -> str:
-    """The runtime whose folder a bare id lies in, up to the next pod or container outwards."""
+    """The runtime whose folder a bare id lies in, up to the next pod outwards."""
     for part in reversed(above):
-        if _POD.fullmatch(_plain(part)) or _CONTAINER.fullmatch(part):
+        if _POD.fullmatch(_plain(part)):
             return ""
         if part in _RUNTIME_OF_FOLDER:
             return _RUNTIME_OF_FOLDER[part]

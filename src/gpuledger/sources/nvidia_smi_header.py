@@ -117,6 +117,7 @@ def looks_like_rows(line: str) -> bool:
 
 
 def cut(line: str, delimiter: str) -> list[str]:
+    """The cells of a line, stripped; quotes are honoured where they are whole."""
     if '"' in line:
         try:
             return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]

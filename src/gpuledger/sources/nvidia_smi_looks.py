@@ -42,6 +42,7 @@ class Look:
         return is_near and not any(held.kind is output.kind and _overlap(held, output) for held in self.outputs)
 
     def add(self, output: Output) -> None:
+        """Take an output of this moment."""
         self.outputs.append(output)
         self.section = output.section or self.section
         if not isinstance(output.at, Missing):
@@ -51,6 +52,11 @@ class Look:
     def tells(self) -> bool:
         """Whether any of its outputs is of use."""
         return any(output.tells for output in self.outputs)
+
+    @property
+    def shows_devices(self) -> bool:
+        """Whether one of its outputs is of everything that the driver knows."""
+        return any(output.kind in (Kind.XML, Kind.LOG) and output.parts for output in self.outputs)
 
 
 def _overlap(one: Output, other: Output) -> bool:
@@ -62,7 +68,11 @@ def _overlap(one: Output, other: Output) -> bool:
 
 
 def group(outputs: Iterable[Output]) -> list[Look]:
-    """The outputs by look, in the order of the file; looks that tell nothing are left out."""
+    """The outputs by look, in the order of the file.
+
+    Looks that tell nothing are left out; where none tells anything, those that at least show devices stay,
+    so that a ``-q`` of a driver too old for accounting is UNKNOWN and not an error.
+    """
     looks: list[Look] = []
     for output in outputs:
         if output.kind is Kind.LIST:
@@ -70,7 +80,7 @@ def group(outputs: Iterable[Output]) -> list[Look]:
         if not looks or not looks[-1].takes(output):
             looks.append(Look())
         looks[-1].add(output)
-    return [look for look in looks if look.tells]
+    return [look for look in looks if look.tells] or [look for look in looks if look.shows_devices]
 
 
 def read_look(

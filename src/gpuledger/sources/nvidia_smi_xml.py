@@ -54,7 +54,7 @@ def parse_document(text: str, *, path: str, line: int, section: str) -> Output:
         section=section,
         at=at,
         driver_version=values.name(_text(root, "driver_version")).partition(" ")[0],
-        parts=tuple(_Gpu(gpu, complaints, line).part() for gpu in root.iter("gpu")),
+        parts=tuple(_Gpu(gpu, complaints, line).part() for gpu in root.iterfind("gpu")),
         problems=complaints.taken(),
     )
 

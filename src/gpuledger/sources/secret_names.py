@@ -79,7 +79,7 @@ def secrecy_of(name: str) -> Secrecy:
         name: an option with its dashes, a variable, a header, a key, dotted or not.
     """
     words = [word.lower() for word in _WORDS.findall(name[:200])]
-    if not words:
+    if not words or (name.startswith("-") and words[0] in _NO_VALUE):
         return Secrecy.NO
     if {"access", "key", "id"} <= set(words):
         return Secrecy.SURE
@@ -87,8 +87,6 @@ def secrecy_of(name: str) -> Secrecy:
     if place < 0:
         return Secrecy.LIKELY if words[-1] in _LIKELY_LAST and not _is_counted(words) else Secrecy.NO
     if len(words) > place + 1 and (words[-1] in _ABOUT or (words[place] == "token" and words[-1] in _OF_TOKENS)):
-        return Secrecy.NO
-    if name.startswith("-") and words[0] in _NO_VALUE:
         return Secrecy.NO
     return Secrecy.SURE
 
@@ -120,4 +118,4 @@ def _is_counted(words: list[str]) -> bool:
         return bool(
             others & {"two", "one", "single", "multi", "first", "second", "num", "n", "forward", "backward", "by"}
         )
-    return words[0] in _NO_VALUE
+    return False

@@ -99,13 +99,14 @@ class PollWatcher:
             if known is not None and pid not in restarted and 0 <= now_us - known.read_at_us < RECHECK_US:
                 current[pid] = known.named
                 continue
+            told = known.named if known is not None else None
             seen = self._read(pid, known, now_us, dead)
             if isinstance(seen, Missing):
                 if seen is not GONE:
                     unreadable.add(pid)
                 continue
             current[pid] = seen
-            if known is None or seen is not known.named:
+            if seen is not told:
                 fresh.append(seen)
         for pid in self._asked - asked:
             self._bury_the_dead(pid, dead)

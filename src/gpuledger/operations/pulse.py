@@ -1,0 +1,109 @@
+"""The agent's pulse: when it last looked, told beside the ledger at every look.
+
+An agent writes what is new at once, and what goes on only every few minutes. Between two writes its
+silence means that nothing changed, as long as it looks. The pulse says until when it has looked, so
+that a reader need not take five unwritten minutes for a gap. It is no evidence: it is never metered,
+never chained, and gone with the next write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from gpuledger.ledger.store import Ledger
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import MINUTE_US
+from gpuledger.model.rows import DeviceEvent, Sighting, Watch
+
+UNWRITTEN = ":/0"
+"""The reference of a row that is in no ledger ends with this: no writer, number 0."""
+
+_LONGEST_US = 15 * MINUTE_US
+"""No agent leaves more than this unwritten; what is older was left by one that died."""
+_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """One agent's last look.
+
+    Args:
+        host: the machine.
+        looked_us: wall clock of the look, microseconds UTC.
+        interval_us: time to the next one.
+    """
+
+    host: str
+    looked_us: int
+    interval_us: int
+
+    def is_beating(self, now_us: int) -> bool:
+        """Whether the next look is still to be waited for: now is then as good as the last look."""
+        return now_us - self.looked_us <= 3 * self.interval_us
+
+
+def pulse_path(ledger_path: Path) -> Path:
+    """The file beside the ledger that an agent holds locked and tells its pulse in."""
+    return ledger_path.with_name(ledger_path.name + ".agent")
+
+
+def tell(descriptor: int, pulse: Pulse) -> None:
+    """Write a pulse over the last one; not synced, since it is worth nothing after a crash."""
+    text = json.dumps(asdict(pulse)).encode()
+    os.pwrite(descriptor, text.ljust(_BYTES), 0)
+
+
+def hear(ledger: Ledger, *, now_us: int) -> Pulse | None:
+    """The pulse of the agent that writes to this ledger; None where none is told or it cannot be read."""
+    try:
+        told = json.loads(pulse_path(ledger.path).read_text(encoding="utf-8"))
+        return Pulse(
+            host=str(told["host"]),
+            looked_us=min(int(told["looked_us"]), now_us),
+            interval_us=int(told["interval_us"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def unwritten_watches(ledger: Ledger, pulse: Pulse | None) -> Iterable[Watch]:
+    """What each watch of the agent would say now: its last status, until the pulse."""
+    if pulse is None:
+        return
+    devices = {"", *(event.device for event in ledger.scan(DeviceEvent, hosts=[pulse.host]) if not event.parent)}
+    for device in devices:
+        rows = ledger.scan(
+            Watch,
+            hosts=[pulse.host],
+            devices=[device],
+            until_us=pulse.looked_us + 1,
+            order="time",
+            descending=True,
+            limit=8,
+        )
+        latest = max(
+            (row for row in rows if row.readings and row.method not in ("import", "clock")),
+            key=lambda row: row.until_us,
+            default=None,
+        )
+        if latest is not None and 0 < pulse.looked_us - latest.until_us <= _LONGEST_US:
+            goes_on = replace(latest, writer="", number=0, readings=0, new_rows=0, detail="")
+            yield replace(goes_on, since_us=latest.until_us, until_us=pulse.looked_us)
+
+
+def unwritten_sightings(alive: Iterable[Sighting], pulse: Pulse | None) -> Iterable[Sighting]:
+    """Contexts that the agent saw last and has not missed since: alive until the pulse, without samples."""
+    if pulse is None:
+        return
+    for row in alive:
+        since_us = row.until_us
+        is_its_own = row.host == pulse.host and row.method != "import"
+        if is_its_own and isinstance(row.gone_at_us, Missing) and 0 < pulse.looked_us - since_us <= _LONGEST_US:
+            yield replace(
+                row, writer="", number=0, since_us=since_us, until_us=pulse.looked_us, samples=0, memory_mib_ms=0,
+                memory_ms=0, busy_ms=0,
+            )  # fmt: skip

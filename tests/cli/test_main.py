@@ -1,0 +1,101 @@
+"""The door: the list of verbs, the shape of an error, and the statuses that scripts rely on."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuledger import __version__
+from gpuledger.errors import Corrupt, GpuledgerError, Misconfigured, NotFound, Refused, Unavailable, Unknown
+
+PROGRAM = [sys.executable, "-c", "from gpuledger.cli.main import main; main()"]
+
+
+def test_the_version_is_printed_alone(gpuledger) -> None:
+    """For scripts: on stdout, status 0."""
+    assert gpuledger("--version") == (0, f"gpuledger {__version__}\n", "")
+
+
+def test_help_lists_every_verb(gpuledger) -> None:
+    """What a person sees first."""
+    done = gpuledger("--help")
+    assert done.status == 0
+    verbs = re.findall(r"^. ([a-z]+) ", done.out, re.MULTILINE)
+    assert verbs == [
+        "demo", "agent", "meter", "usage", "blind", "journal", "explain", "verify", "doctor", "apply", "policy", "import",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("frobnicate",), ("usage", "--frobnicate"), ("usage", "--format", "xml"), ("explain",), ("policy", "one")],
+)
+def test_what_the_parser_cannot_read_is_wrong_usage(gpuledger, words: tuple[str, ...]) -> None:
+    """Status 2, the answer's place stays empty."""
+    done = gpuledger(*words)
+    assert (done.status, done.out) == (2, "")
+    assert done.err
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [(Misconfigured, 2), (NotFound, 2), (Unknown, 3), (Refused, 4), (Unavailable, 5), (Corrupt, 6)]
+)
+def test_an_error_says_what_why_and_what_next(
+    gpuledger, monkeypatch: pytest.MonkeyPatch, kind: type[GpuledgerError], status: int
+) -> None:
+    """On stderr, as a person reads it or as JSON; the class owns the status."""
+
+    def fail(**words: object) -> None:
+        raise kind("some-code", "it could not be done", hint="do this")
+
+    monkeypatch.setattr("gpuledger.cli.doctor.doctor", fail)
+    done = gpuledger("doctor")
+    assert done == (status, "", "error: it could not be done [some-code]\n  try: do this\n")
+    expected = {"code": "some-code", "message": "it could not be done", "hint": "do this"}
+    for words in (("--format", "json", "doctor"), ("doctor", "--format=json")):
+        done = gpuledger(*words)
+        assert (done.status, done.error) == (status, expected)
+
+
+def test_a_bug_is_status_70_and_asks_to_be_reported(gpuledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the whole traceback: nobody has to reproduce it to report it."""
+
+    def fail(**words: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("gpuledger.cli.doctor.doctor", fail)
+    done = gpuledger("doctor")
+    assert done.status == 70
+    assert "please report" in done.err
+    assert "ZeroDivisionError: oops" in done.err
+
+
+def test_ctrl_c_is_no_bug(gpuledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """128 + SIGINT, as shells expect, without a traceback."""
+
+    def fail(**words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpuledger.cli.doctor.doctor", fail)
+    done = gpuledger("doctor")
+    assert (done.status, "Traceback" in done.err) == (130, False)
+
+
+@pytest.mark.parametrize("lines", [1, 5000])
+def test_a_reader_that_goes_away_is_no_bug(tmp_path: Path, box, lines: int) -> None:
+    """`gpuledger journal | head -1`: 128 + SIGPIPE, and not a word on stderr."""
+    box.append(box.device(0), *(box.looking(minute, minute + 1) for minute in range(lines)))
+    box.ledger.close()
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*PROGRAM, "--ledger", str(box.place), "journal", "--format", "csv"], stdout=writer, stderr=subprocess.PIPE,
+        timeout=60, check=False,
+    )  # fmt: skip
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")

@@ -1,0 +1,155 @@
+"""Secrets never leave the source, and what is none stays readable."""
+
+from __future__ import annotations
+
+import shlex
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuledger.sources.redaction import LONGEST_COMMAND, REDACTED, redact
+
+SECRET = "Zq7-value_9"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["x --password {}", "x --password={}", "x --api-key {}", "x --api-key={}", "x --hf-token {} --model m",
+     "x --auth user:{}",
+     "HF_TOKEN={} python a.py", "env AWS_SECRET_ACCESS_KEY={} x", "x OPENAI_API_KEY={}",
+     "docker run -e HF_TOKEN={} img",
+     "x -eHF_TOKEN={}", "x --env=HF_TOKEN={}", "x --build-arg TOKEN={}", "x +wandb.api_key={}",
+     "x --set auth.password={},b=1",
+     "java -Ddb.password={}", "curl -H 'Authorization: Bearer {}' http://h", "curl -H Authorization:{}",
+     "x -H 'X-Api-Key: {}'",
+     "curl -u me:{} http://h", "curl --user me:{} x", "curl -ume:{} x", "mysql -p{} -h db", "mysqldump --password={}",
+     "sshpass -p {} ssh h", "sshpass -p{} ssh h", "redis-cli -a {}", "docker login -u me -p {}", "sudo mysql -p{}",
+     "psql postgres://u:{}@h/db", "x redis://:{}@h:6379/0", "git clone https://{}@github.com/x",
+     "x 'http://h/?token={}&x=1'",
+     "bash -c 'export HF_TOKEN={}; python t.py --epochs 3'", "bash -c 'python t.py --api-key {} --epochs 3'",
+     "bash -c 'python t.py --api-key \"{} with blanks\" --epochs 3'",
+     "bash -c 'curl -H \"Authorization: Bearer {}\" h'",
+     "x '{{\"model\": \"m\", \"api_key\": \"{}\"}}'", "x '{{\"api_key\":\"{}\"}}'", "x 'api_key: {}'",
+     "x --token --password {}",
+     "x Authorization: Bearer {} --n 1", "x '--password={} with blanks'", "x --password '{} with blanks'",
+     "x --password= {}",
+     "x Bearer {}", "x --gradio-auth me:{}", "x --cookie {}", "x --password '-{}'", "x --token '--{}'",
+     "sh -c 'sh -c \"x --token {}\"'"],
+)  # fmt: skip
+def test_a_secret_is_gone_wherever_it_is_given(command: str) -> None:
+    """Options, assignments, headers, keys, URLs, programs that are known, nested command lines."""
+    text = redact(shlex.split(command.format(SECRET)))
+    assert SECRET not in text
+    assert REDACTED in text
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["hf_" + "aB3" * 11, "sk-" + "aB3-" * 9, "sk-ant-api03-" + "x9Y" * 9, "ghp_" + "aB3" * 12,
+     "github_pat_" + "aB3_" * 9,
+     "glpat-" + "aB3" * 7, "AKIA" + "ABCD1234EFGH5678", "AIza" + "aB3" * 12, "xoxb-1234567890-" + "aB3" * 6,
+     "nvapi-" + "aB3" * 9,
+     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl", "gsk_" + "aB3" * 12, "npm_" + "aB3" * 12],
+)  # fmt: skip
+def test_a_secret_is_known_by_its_shape(secret: str) -> None:
+    """Where no name gives it away: as a bare word, glued to another, in a nested command line."""
+    for command in ([secret], ["x", f"--thing={secret}"], ["sh", "-c", f"run {secret} now"], ["x", f"a/{secret}/b"]):
+        assert secret not in redact(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["vllm serve m --max-tokens 100 --tokenizer x --max_new_tokens 5 --token-limit 3 --num-tokens 4",
+     "vllm serve m --tokens-per-second 9 --key-frames 2 --keyboard us --kv-cache-dtype fp8 --num-key-value-heads 8 --eos-token </s>",
+     "python train.py --max_tokens=100 --pin-memory --no-auth --model meta/llama --port 8000 --data-key image",
+     "TOKENIZERS_PARALLELISM=false CUDA_VISIBLE_DEVICES=0,1 PWD=/home/u python -m torch.distributed.run train.py",
+     "ffmpeg -pass 1 -i in.mp4 -passlogfile y out.mp4", "docker run -p 8080:80 --gpus all img:tag", "python -p 1",
+     "curl http://host:8080/path@v1", "git clone git@github.com:x/y", "git clone ssh://git@host/x",
+     "bash --login run.sh",
+     "bash -c 'python t.py --epochs 3 && echo done'", "x --tokens 100 --auth none --keys 3 --use-auth --model m",
+     "ray::train.step", "C:\\Windows\\explorer.exe /select:x", "python -c 'print(1, 2)'",
+     "x --image-token <image> a=b"],
+)  # fmt: skip
+def test_what_is_no_secret_stays_as_it_is(command: str) -> None:
+    """Word for word."""
+    words = command.split(" ") if "\\" in command else shlex.split(command)
+    assert redact(words) == " ".join(words)
+
+
+def test_what_is_around_a_secret_stays() -> None:
+    """The program and its other options still name what ran."""
+    assert (
+        redact(["python", "t.py", "--api-key", "abc", "--epochs", "3"]) == "python t.py --api-key [redacted] --epochs 3"
+    )
+    assert redact(["HF_TOKEN=abc", "python", "t.py"]) == "HF_TOKEN=[redacted] python t.py"
+    assert redact(["bash", "-c", "mysql -pabc -h db"]) == "bash -c mysql -p[redacted] -h db"
+    assert redact(["x", "postgres://u:pw@h/db"]) == "x postgres://u:[redacted]@h/db"
+
+
+def test_a_switch_that_sounds_like_a_secret_takes_nothing_away() -> None:
+    """The next option shows that it had no value."""
+    assert redact(["x", "--use-auth", "--model", "m"]) == "x --use-auth --model m"
+
+
+def test_long_command_lines_are_cut_after_redaction() -> None:
+    """At 4,096 bytes, never in a way that shows a secret, and no character is cut in two."""
+    for length in range(4060, 4110):
+        text = redact(["x" * length, "--password", SECRET * 50])
+        assert len(text.encode()) <= LONGEST_COMMAND
+        assert SECRET[:4] not in text
+    assert redact(["é" * 5000]).encode().decode() == "é" * (LONGEST_COMMAND // 2)
+    assert SECRET[:4] not in redact(["x" * 9000 + "--password=" + SECRET])
+
+
+def test_control_characters_do_not_reach_a_terminal() -> None:
+    """A process chooses its own title."""
+    assert redact(["a\x1b[31mb\nc"]) == "a [31mb c"
+
+
+_SECRET_OPTIONS = st.sampled_from([
+    "--password", "--token", "--api-key", "--hf-token", "--secret", "--client-secret", "--credentials",
+    "--passphrase", "-token",
+    "--access-token", "--db.password", "--wandb_api_key", "--private-key", "--apiKey",
+])  # fmt: skip
+_PLAIN_WORDS = st.sampled_from(
+    ["--epochs", "3", "train.py", "--max-tokens", "100", "--lr=0.1", "-v", "a b", "'", '"', "=", ":"]
+)
+_SECRETS = st.text(min_size=1, max_size=30).map(lambda text: f"Qz7{text}7zQ")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(_PLAIN_WORDS, max_size=6), _SECRET_OPTIONS, _SECRETS, st.lists(_PLAIN_WORDS, max_size=6), st.booleans())
+def test_no_secret_behind_a_secret_option_ever_appears(
+    before: list[str], option: str, secret: str, after: list[str], joined: bool
+) -> None:
+    """Whatever it is made of, and whatever stands around it."""
+    words = [f"{option}={secret}"] if joined else [option, secret]
+    text = redact([*before, *words, *after])
+    assert "Qz7" not in text
+    assert "7zQ" not in text
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(max_size=60), max_size=10))
+def test_any_command_gives_text(command: list[str]) -> None:
+    """Printable, bounded, and the same each time."""
+    text = redact(command)
+    assert text.isprintable()
+    assert len(text.encode()) <= LONGEST_COMMAND
+    assert text == redact(command)
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["a" * 10**6, "'\"" * 10**5 + " x", "eyJ" * 10**5, "a=" * 10**5, "a://" * 10**5, "--" * 10**5, " " * 10**5 + "x",
+     "sk-" * 10**5,
+     "x:" * 10**5, '"' * 10**5, "\\'" * 10**5, "http://a:" * 10**4],
+)  # fmt: skip
+def test_a_hostile_word_takes_no_time(word: str) -> None:
+    """A process chooses its own command line, and must not slow the agent."""
+    began = time.process_time()
+    redact([word, word])
+    redact(["sh", "-c", word + " y"])
+    assert time.process_time() - began < 2
