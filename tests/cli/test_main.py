@@ -27,7 +27,8 @@ def test_help_lists_every_verb(gpuledger) -> None:
     assert done.status == 0
     verbs = re.findall(r"^. ([a-z]+) ", done.out, re.MULTILINE)
     assert verbs == [
-        "demo", "agent", "meter", "usage", "blind", "journal", "explain", "verify", "doctor", "apply", "policy", "import",
+        "demo", "agent", "meter", "usage", "blind", "journal", "explain", "verify", "doctor", "apply", "policy",
+        "import",
     ]  # fmt: skip
 
 

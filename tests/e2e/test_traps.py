@@ -6,7 +6,7 @@ import pytest
 
 from e2e import smi
 from e2e.box import GPU, HOST, OTHER_GPU, Box, reasons, short, sums_up
-from gpuledger.model.moments import HOUR_US, parse_moment
+from gpuledger.model.moments import HOUR_US, iso, parse_moment
 
 MORNING_US = parse_moment("2026-11-29T10:10:00Z", now_us=0)
 SECOND_US = 1_000_000
@@ -291,6 +291,4 @@ def test_the_same_rows_read_twice_from_two_sources_after_a_restart(box: Box, fir
 
 def later_than(box: Box) -> str:
     """An hour and a half from now: by then the hour at hand is closed."""
-    from gpuledger.model.moments import iso
-
     return iso(box.clock.now_us() // SECOND_US * SECOND_US + HOUR_US * 3 // 2)

@@ -55,14 +55,21 @@ def test_a_file_that_is_no_ledger_is_found(no_driver, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("minute", "verdict"), [(65, Verdict.OK), (75, Verdict.FOUND)])
 def test_an_agent_that_went_quiet_is_found(no_driver, box, minute: float, verdict: Verdict) -> None:
     """It writes every five minutes at least; ten without a word is trouble."""
-    box.append(box.device(0), box.looking(0, 60))
+    box.append(box.device(0), box.looking(0, 60), box.naming(0, 60))
     box.ledger.close()
     assert asked(box.place, now_us=box.at(minute))["agent"].verdict is verdict
 
 
+def test_a_dump_is_no_look_of_an_agent(no_driver, box) -> None:
+    """Its rows are in the ledger, and nobody watches on."""
+    box.append(box.device(0, method="import"), box.looking(60, 60, every_ms=0), role="import")
+    box.ledger.close()
+    assert asked(box.place, now_us=box.at(61))["agent"].verdict is Verdict.FOUND
+
+
 def test_another_machines_agent_is_not_ours(no_driver, box) -> None:
     """A ledger copied from elsewhere has no look at this host."""
-    box.append(box.device(0), box.looking(0, 60))
+    box.append(box.device(0), box.looking(0, 60), box.naming(0, 60))
     box.ledger.close()
     check = asked(box.place, now_us=box.at(61), host="mine")["agent"]
     assert (check.verdict, check.sentence) == (Verdict.FOUND, "no agent has looked at mine yet")

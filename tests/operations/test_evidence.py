@@ -64,6 +64,23 @@ def test_pieces_that_cut_hours_add_up_to_the_day(box) -> None:
     assert sums(box, 0, 1440, 25) == sums(box, 0, 1440, 1440)
 
 
+@pytest.mark.parametrize("step", [60, 25])
+def test_a_process_that_could_not_be_read_keeps_its_name_in_every_hour(box, step: float) -> None:
+    """Claimed once, or readable only later: an hour without that evidence in it says the same as the day."""
+    box.append(
+        box.device(0),
+        box.naming(30, 400),
+        box.claimed(9, "tts", 100),
+        *(box.seen(9, at, at + 5, accounted="no", boot_id="", start_ticks=0) for at in range(31, 400, 5)),
+        box.named(10, 5, "chat", seen=101),
+        *(box.seen(10, at, at + 5, accounted="no", boot_id="", start_ticks=0) for at in range(31, 100, 5)),
+        *(box.seen(10, at, at + 5, accounted="no") for at in range(101, 400, 5)),
+    )
+    whole = sums(box, 0, 1440, 1440)
+    assert len({subject for _, _, subject in whole}) == 2
+    assert sums(box, 0, 1440, step) == whole
+
+
 def test_evidence_up_to_a_mark_leaves_out_what_came_later(box) -> None:
     """What a pass had seen can be loaded again: `verify` derives from no more than that."""
     box.append(box.settled(7, 10, 60_000, read=11))

@@ -11,7 +11,8 @@ from gpuledger.operations.living import open_contexts
 
 
 def alive(box, since: float = 0, until: float = 200) -> dict[int, OpenContext]:
-    found = list(open_contexts(box.ledger, since_us=box.at(since), until_us=box.at(until)))
+    window = {"since_us": box.at(since), "until_us": box.at(until), "now_us": box.at(500)}
+    found = list(open_contexts(box.ledger, **window))
     assert len({one.pid for one in found}) == len(found)
     return {one.pid: one for one in found}
 

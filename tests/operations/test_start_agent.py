@@ -10,7 +10,7 @@ import pytest
 from gpuledger.clock import FixedClock
 from gpuledger.errors import Unavailable
 from gpuledger.operations import start_agent
-from gpuledger.operations.start_agent import choose_source, describe, start
+from gpuledger.operations.start_agent import choose_source, describe, ready_source, start
 
 XML = """<?xml version="1.0" ?>
 <!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
@@ -25,12 +25,13 @@ def absent() -> Any:
     raise Unavailable("driver-unreachable", "NVIDIA's library is not installed", hint="install it")
 
 
-def begin(ledger, **words: Any):
+def begin(machine, **words: Any):
     base: dict[str, Any] = {
         "host": "box", "clock": FixedClock(0), "interval_us": 1_000_000, "flush_us": 1, "once": False,
-        "enable_accounting": False, "talk": lambda sentence: None, "stopping": lambda: True,
+        "enable_accounting": False, "talk": machine.said.append, "stopping": lambda: True,
+        "looked": lambda at_us: None,
     }  # fmt: skip
-    return start(ledger, **base | words)
+    return start(machine.ledger, choose_source(machine.said.append), **base | words)
 
 
 def test_the_library_comes_first(machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +67,7 @@ def test_only_root_is_asked_to_enable_accounting(machine, monkeypatch: pytest.Mo
     monkeypatch.setattr(start_agent, "load_binding", lambda: machine.driver)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(Unavailable) as refused:
-        begin(machine.ledger, enable_accounting=True)
+        ready_source(enable_accounting=True, talk=machine.said.append)
     assert refused.value.code == "needs-root"
     assert "sudo" in refused.value.hint
 
@@ -74,8 +75,8 @@ def test_only_root_is_asked_to_enable_accounting(machine, monkeypatch: pytest.Mo
 def test_an_agent_says_what_it_does_and_what_it_can_miss(machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The interval, the ledger, and where to read about the shorter ones."""
     monkeypatch.setattr(start_agent, "load_binding", lambda: machine.driver)
-    told = describe(begin(machine.ledger, interval_us=500_000), machine.ledger)
+    told = describe(begin(machine, interval_us=500_000), machine.ledger)
     assert "every 0.5 s" in told
     assert str(machine.ledger.path) in told
     assert "gpuledger blind" in told
-    assert describe(begin(machine.ledger, once=True), machine.ledger).startswith("one look at box")
+    assert describe(begin(machine, once=True), machine.ledger).startswith("one look at box")

@@ -61,8 +61,8 @@ def test_a_secret_is_known_by_its_shape(secret: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["vllm serve m --max-tokens 100 --tokenizer x --max_new_tokens 5 --token-limit 3 --num-tokens 4",
-     "vllm serve m --tokens-per-second 9 --key-frames 2 --keyboard us --kv-cache-dtype fp8 --num-key-value-heads 8 --eos-token </s>",
+    ["vllm serve m --max-tokens 100 --tokenizer x --max_new_tokens 5 --token-limit 3 --eos-token </s>",
+     "vllm serve m --tokens-per-second 9 --key-frames 2 --keyboard us --kv-cache-dtype fp8 --num-key-value-heads 8",
      "python train.py --max_tokens=100 --pin-memory --no-auth --model meta/llama --port 8000 --data-key image",
      "TOKENIZERS_PARALLELISM=false CUDA_VISIBLE_DEVICES=0,1 PWD=/home/u python -m torch.distributed.run train.py",
      "ffmpeg -pass 1 -i in.mp4 -passlogfile y out.mp4", "docker run -p 8080:80 --gpus all img:tag", "python -p 1",

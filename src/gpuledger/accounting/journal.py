@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from gpuledger.accounting.meanings import meaning_of
-from gpuledger.model.durations import count, duration_ms, duration_us, memory_mib
+from gpuledger.model.durations import duration_ms, duration_us, memory_mib, several
 from gpuledger.model.journal import JournalLine, JournalReport, Level
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
@@ -42,18 +42,18 @@ def line_of(row: JournalRow) -> JournalLine:
             return _line(row, row.applied_at_us, "policy", f"policy version {row.version} applied, {effective}")
         case Seal():
             writers = len(json.loads(row.heads))
-            return _line(row, row.at_us, "seal", f"{_several(writers, 'chain')} sealed, root {row.root[:16]}")
+            return _line(row, row.at_us, "seal", f"{several(writers, 'chain')} sealed, root {row.root[:16]}")
 
 
 def _watch(row: Watch) -> JournalLine:
     span_us = row.until_us - row.since_us
-    looks = _several(row.readings, "look")
+    looks = several(row.readings, "look")
     how = f"by {row.method}" + (f" every {duration_ms(row.interval_ms)}" if row.interval_ms else "")
     while_looking = f" in {duration_us(span_us)}" if span_us else ""
     found = ""
     if row.source == "driver":
-        found = f": {_several(row.new_rows, 'newly finished process', 'newly finished processes')}, "
-        found += ("at most " if row.readings > 1 else "") + f"{_several(row.living, 'context')} alive"
+        found = f": {several(row.new_rows, 'newly finished process', 'newly finished processes')}, "
+        found += ("at most " if row.readings > 1 else "") + f"{several(row.living, 'context')} alive"
     detail = f"; {row.detail}" if row.detail else ""
     if row.status == OK and not row.readings:
         sentence = row.detail  # a remark of the agent's, no look
@@ -94,7 +94,7 @@ def _device(row: DeviceEvent) -> JournalLine:
 
 
 def _pass(row: Pass) -> str:
-    added = f"{_several(row.records_added, 'record')} and {_several(row.corrections_added, 'correction')} booked"
+    added = f"{several(row.records_added, 'record')} and {several(row.corrections_added, 'correction')} booked"
     if row.covered_from_us == row.covered_until_us:
         return f"metering pass: no new hour closed, {added}"
     return f"metering pass: hours {iso(row.covered_from_us)} to {iso(row.covered_until_us)} closed, {added}"
@@ -106,7 +106,3 @@ def _line(row: Pass | PolicyVersion | Seal, at_us: int, source: str, sentence: s
     return JournalLine(
         at_us=at_us, until_us=at_us, host="", device="", source=source, sentence=sentence, ref=row.ref, level=level
     )
-
-
-def _several(number: int, one: str, many: str = "") -> str:
-    return f"{count(number)} {one if number == 1 else many or f'{one}s'}"

@@ -131,7 +131,10 @@ def _sort_out(connection: sa.Connection, codec: Codec, rows: list[Row], cells: l
     key_of = _getter([columns.index(name) for name in kind.key])
     figures_of = _getter([columns.index(name) for name in kind.figures])
     keys = [key_of(each) for each in cells]
-    stored = _look_up(connection, codec, list(dict.fromkeys(keys)))
+    distinct = list(dict.fromkeys(keys))
+    stored = _look_up(connection, codec, distinct)
+    if not stored and len(distinct) == len(keys):
+        return _Sorted(codec, rows, cells)
     result = _Sorted(codec, [], [])
     first: dict[tuple[Any, ...], tuple[Row, tuple[Any, ...]]] = {}
     for row, cell, key in zip(rows, cells, keys, strict=True):

@@ -200,7 +200,7 @@ def _connect(path: Path, options: str, busy_timeout_ms: int) -> sa.Connection:
 
     connection = sa.create_engine("sqlite://", creator=create, poolclass=sa.NullPool).connect()
     try:
-        for setting in ("foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF", "cell_size_check = ON",
+        for setting in ("foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF",
                         "recursive_triggers = ON", "synchronous = FULL", "cache_size = -16384"):  # fmt: skip
             connection.exec_driver_sql(f"PRAGMA {setting}")
         connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")  # the first look at the file

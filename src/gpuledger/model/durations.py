@@ -66,6 +66,11 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def several(number: int, one: str, many: str = "") -> str:
+    """A number and its word: ``1 look``, ``3 looks``, ``2 finished processes``."""
+    return f"{count(number)} {one if number == 1 else many or f'{one}s'}"
+
+
 def decimal(scaled: int, places: int, *, trim: bool = False) -> str:
     """A fixed-point number as text: ``decimal(1234, 3)`` is ``1.234``; ``trim`` drops a fraction of zeros."""
     sign = "-" if scaled < 0 else ""

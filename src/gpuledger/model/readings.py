@@ -80,7 +80,7 @@ class DeviceReading:
         slices: MIG instances.
         finished: finished rows, in the driver's order.
         living: living contexts.
-        listed: number of pids the accounting list held, finished and running.
+        listed: number of pids the accounting list held, finished and running; Missing when it was not read.
     """
 
     uuid: str
@@ -92,7 +92,7 @@ class DeviceReading:
     slices: tuple[SliceReading, ...] = ()
     finished: tuple[FinishedRow, ...] = ()
     living: tuple[LivingContext, ...] = ()
-    listed: int = 0
+    listed: int | Missing = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

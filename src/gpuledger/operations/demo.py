@@ -41,7 +41,7 @@ _POLICY = """\
 services:
   - {service: chat-model, team: home, match: {command: "chat_model\\\\.py"}}
   - {service: speech-to-text, team: home, match: {command: "transcribe\\\\.py"}}
-  - {service: notebook, team: research, match: {command: "notebook\\.py"}}
+  - {service: notebook, team: research, match: {command: "notebook\\\\.py"}}
   - {service: thumbnails, team: photos, match: {command: "thumbnail\\\\.py"}}
 """
 

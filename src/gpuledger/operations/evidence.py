@@ -32,6 +32,14 @@ def load_evidence(ledger: Ledger, *, since_us: int, until_us: int, upto: Mapping
         pids = {(record.host, record.pid) for record in spilling}
         whole = ledger.scan(Sighting, since_us=first_us, until_us=last_us, pids=pids, upto=upto)
         sightings.update((row.ref, row) for row in whole)
+    unread = {
+        (row.host, row.pid)
+        for row in sightings.values()
+        if not row.start_ticks and isinstance(row.context_started_at_us, Missing)
+    }
+    if unread:
+        # neither the driver nor /proc says which context it is: only all looks at it together do
+        sightings.update((row.ref, row) for row in ledger.scan(Sighting, pids=unread, upto=upto))
     pids = {(row.host, row.pid) for row in records} | {(row.host, row.pid) for row in sightings.values()}
     return Evidence(
         driver_records=records,

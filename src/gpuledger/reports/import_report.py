@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.console import Group, RenderableType
 
+from gpuledger.model.durations import several
 from gpuledger.model.outcomes import ImportReport
 from gpuledger.model.reasons import UNKNOWN_MEANING, UnknownReason
 from gpuledger.reports import as_csv
@@ -15,10 +16,11 @@ def to_table(report: ImportReport) -> RenderableType:
     """What was found, what was new, and what the dump cannot say."""
     lines = [
         cell(
-            f"{report.path}: {report.readings} looks at {report.host}, {report.finished} finished processes, "
-            f"{report.living} alive, {report.claims} names claimed"
+            f"{report.path}: {several(report.readings, 'look')} at {report.host}, "
+            f"{several(report.finished, 'finished process', 'finished processes')}, {report.living} alive, "
+            f"{several(report.claims, 'name')} claimed"
         ),
-        cell(f"{report.added} rows added, {report.known} known already"),
+        cell(f"{several(report.added, 'row')} added, {report.known} known already"),
     ]
     for device, reason in report.unknown:
         meaning, command = UNKNOWN_MEANING[UnknownReason(reason)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.console import Group, RenderableType
 
+from gpuledger.model.durations import several
 from gpuledger.model.moments import iso
 from gpuledger.model.outcomes import MeterReport
 from gpuledger.reports import as_csv
@@ -17,7 +18,8 @@ def to_table(report: MeterReport) -> RenderableType:
         span = f"closed {iso(report.covered_from_us)} to {iso(report.covered_until_us)}"
     else:
         span = "no hour was new"
-    booked = f"{len(report.records)} records and {len(report.corrections)} corrections booked"
+    records, corrections = several(len(report.records), "record"), several(len(report.corrections), "correction")
+    booked = f"{records} and {corrections} booked"
     return Group(
         cell(f"{span}: {booked}"), cell(f"open from {iso(report.open_from_us)} on: usage there is provisional")
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 
+from gpuledger.model.durations import several
 from gpuledger.model.moments import iso
 from gpuledger.model.outcomes import Applied
 from gpuledger.model.rows import PolicyVersion
@@ -22,8 +23,8 @@ def applied_table(applied: Applied) -> RenderableType:
     return Group(
         cell(f"policy {row.version} applied; owners hold from {iso(row.effective_from_us)}, services for all time"),
         cell(
-            f"{applied.services} service rules, {applied.users} users, {applied.namespaces} namespaces, "
-            f"{applied.hosts} hosts"
+            f"{several(applied.services, 'service rule')}, {several(applied.users, 'user')}, "
+            f"{several(applied.namespaces, 'namespace')}, {several(applied.hosts, 'host')}"
         ),
     )
 

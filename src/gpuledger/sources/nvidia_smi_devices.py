@@ -98,7 +98,7 @@ class DeviceLook:
             slices=slices,
             finished=finished,
             living=tuple(self._living(uuid, slices, running)),
-            listed=len(finished) + len(running),
+            listed=NOT_READ if isinstance(self.listed_running, Missing) else len(finished) + len(running),
         )
 
     def _slices(self, uuid: str, listed: Sequence[Slice]) -> tuple[SliceReading, ...]:

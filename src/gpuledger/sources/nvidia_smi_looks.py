@@ -108,8 +108,10 @@ def read_look(
     if not merged:  # lists without a row: the device is known from elsewhere, or unidentified
         merged[names.default] = DeviceLook()
     for output in look.outputs:
-        for device in merged.values():
-            device.was_listed(output.kind)
+        # a list with broken lines may have had rows of any device: it proves none empty
+        if not any(problem.code == "broken-line" for problem in output.problems):
+            for device in merged.values():
+                device.was_listed(output.kind)
     devices = {uuid: device.reading(uuid, names.slices.get(uuid, ())) for uuid, device in merged.items()}
     for uuid, device in merged.items():
         problems += _doubts(devices[uuid], contradicted=device.is_contradicted, where=where)

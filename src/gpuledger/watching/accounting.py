@@ -90,14 +90,18 @@ class AccountingList:
 
 
 def device_status(device: DeviceReading) -> str:
-    """``ok``, or why a device's accounting list says nothing at this look: an ``UnknownReason``."""
+    """``ok``, or why a device's accounting list says nothing at this look: an ``UnknownReason``.
+
+    Empty where the list was not read at all, as in a dump that shows only the living: then there is
+    nothing to say about it.
+    """
     if device.accounting == "unsupported":
         return UnknownReason.ACCOUNTING_UNSUPPORTED
     if device.accounting == "disabled":
         return UnknownReason.ACCOUNTING_DISABLED
-    if not device.listed and not device.finished:
-        return UnknownReason.EMPTY_LEDGER
-    return "ok"
+    if isinstance(device.listed, Missing):
+        return ""
+    return "ok" if device.listed or device.finished else UnknownReason.EMPTY_LEDGER
 
 
 def pids(device: DeviceReading) -> set[int]:
