@@ -29,11 +29,11 @@ def command(
     quiet: QuietOption = False,
 ) -> None:
     """The whole of it in 20 seconds, without a GPU: a simulated driver, real processes, a real answer."""
-    if ledger is not None or now is not None:
+    session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
+    if session.given.ledger is not None or session.given.now is not None:
         raise Misconfigured(
             "demo-ledger", "the demo plays now, into a ledger of its own", hint="gpuledger demo --keep DIR"
         )
-    session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
     with tempfile.TemporaryDirectory(prefix="gpuledger-demo-") as scratch:
         folder = _kept(keep) if keep is not None else Path(scratch)
         place = str(folder / "ledger.db")

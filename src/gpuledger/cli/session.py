@@ -81,6 +81,7 @@ class Session:
             now=after.now or before.now,
             quiet=after.quiet or before.quiet,
         )
+        self.given = given
         self.settings = load_settings(given.config)
         self.format = given.format or Format.TABLE
         self.quiet = given.quiet

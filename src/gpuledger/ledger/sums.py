@@ -85,7 +85,7 @@ def _tuples(connection: sa.Connection, statement: str, bound: Mapping[str, str |
     result = connection.execute(sa.text(statement), bound)
     cursor = result.cursor
     assert cursor is not None
-    rows: list[tuple[Any, ...]] = cursor.fetchall()
+    rows = list(cursor.fetchall())
     result.close()
     return rows
 

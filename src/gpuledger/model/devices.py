@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
-MASKED_UUID = re.compile(r"(?:GPU-|MIG-)?[0-]+")
-"""A UUID that a capture has zeroed: it identifies nothing without a host."""
-
 
 def class_name(product: str, profile: str = "") -> str:
     """The accounting class of a product name as the driver spells it.

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import HOUR_US, MINUTE_US, hour_floor
+from gpuledger.model.moments import HOUR_US, hour_floor
 from gpuledger.model.quantities import Evidence
 from gpuledger.model.rows import DriverRecord, Pass, ProcessIdentity, Sighting, Watch
 
-_MARGIN_US = 10 * MINUTE_US
+_STARTLESS = ("nvidia-smi", "import")
+_MARGIN_US = HOUR_US
 """Sightings this long before and after a settled context can still decide its name: a pid's earlier life."""
 
 
@@ -42,7 +43,7 @@ def load_evidence(ledger: Ledger, *, since_us: int, until_us: int, upto: Mapping
         sightings.update((row.ref, row) for row in ledger.scan(Sighting, pids=unread, upto=upto))
     pids = {(row.host, row.pid) for row in records} | {(row.host, row.pid) for row in sightings.values()}
     return Evidence(
-        driver_records=records,
+        driver_records=(*records, *_startless(ledger, records, sightings.values(), upto)),
         sightings=tuple(sightings.values()),
         identities=tuple(ledger.scan(ProcessIdentity, pids=pids, upto=upto)) if pids else (),
         watches=(
@@ -50,6 +51,19 @@ def load_evidence(ledger: Ledger, *, since_us: int, until_us: int, upto: Mapping
             *first_naming_watches(ledger, {host for host, _ in pids}),
         ),
     )
+
+
+def _startless(
+    ledger: Ledger, records: Iterable[DriverRecord], looks: Iterable[Sighting], upto: Mapping[str, int] | None
+) -> Iterable[DriverRecord]:
+    """Rows without a start, of pids that such a source knows here: the looks that one takes depend on all of them."""
+    pids = {(row.host, row.pid) for row in records if isinstance(row.started_at_us, Missing)}
+    pids |= {(look.host, look.pid) for look in looks if look.method in _STARTLESS}
+    known = {row.ref for row in records}
+    if pids:
+        for row in ledger.scan(DriverRecord, pids=pids, upto=upto):
+            if isinstance(row.started_at_us, Missing) and row.ref not in known:
+                yield row
 
 
 def first_naming_watches(ledger: Ledger, hosts: Iterable[str]) -> list[Watch]:

@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gpuledger.errors import Misconfigured
 from gpuledger.ledger.store import Ledger
-from gpuledger.model.devices import MASKED_UUID
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
 from gpuledger.model.outcomes import ImportReport
@@ -123,11 +122,11 @@ def _host(readings: list[Reading], host: str | None, local_host: str, path: str,
     """The machine: as told; else this one, unless the dump's devices could be any machine's."""
     if host:
         return host
-    masked = sorted({uuid for reading in readings for uuid in reading.devices if MASKED_UUID.fullmatch(uuid)})
+    masked = [problem for reading in readings for problem in reading.problems if problem.code == "masked-device"]
     if masked:
         raise Misconfigured(
             "host-needed",
-            f"{path}: the UUID {masked[0]} is masked, and two machines must not merge",
+            f"{masked[0].where or path}: a UUID is masked, and two machines must not merge",
             hint="--host NAME, the machine it was printed on",
         )
     problems.append(
