@@ -53,5 +53,5 @@ def test_a_map_with_letters_names_its_line(gpuledger, dump: Path, tmp_path: Path
 def test_table_and_csv(gpuledger, dump: Path, now: str) -> None:
     """A sentence for eyes, one row of counts for scripts."""
     words = ("import", "nvidia-smi", dump, "--host", "box", "--zone", "UTC", "--now", now)
-    assert "1 finished processes" in gpuledger(*words).out
+    assert "1 finished process" in gpuledger(*words).out
     assert gpuledger(*words, "--format", "csv").out.splitlines()[0].startswith("path,host,readings,finished")

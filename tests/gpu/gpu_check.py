@@ -40,7 +40,7 @@ JOBS = (("first_job", 64, 0.5), ("second_job", 128, 2.0), ("third_job", 256, 5.0
 """Script name, MiB, seconds."""
 RESIDENT = ("resident_job", 96, 12.0)
 JOB = Path(__file__).with_name("cuda_job.py")
-GPULEDGER = (sys.executable, "-m", "gpuledger.cli.main")
+GPULEDGER = (str(Path(sys.executable).with_name("gpuledger")),)
 NOT_A_GPU = 5
 SETTLED_WITHIN_S = 10
 CONTEXT_MORE_MS = 3000

@@ -83,7 +83,7 @@ def _policy(version: int = 1, **fields: Any) -> PolicyVersion:
     return PolicyVersion(**base | {"document_hash": "d"} | fields)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make() -> SimpleNamespace:
     """Rows with sensible fields: ``make.driver(3, context_ms=7)``."""
     return SimpleNamespace(

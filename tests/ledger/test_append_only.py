@@ -17,13 +17,21 @@ TABLES = sorted(METADATA.tables)
 NEVER = [name for name in TABLES if name != "identity_text"]
 
 
-@pytest.fixture(params=[False, True], ids=["plain triggers", "recursive triggers"])
-def attacker(request: pytest.FixtureRequest, place: Path, make) -> Iterator[sqlite3.Connection]:
-    """Plain sqlite3 on a ledger that holds one row of every kind, with recursive_triggers off and on."""
-    with Ledger.open(place, mode="append") as ledger:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, make) -> bytes:
+    """A ledger's file with one row of every kind."""
+    path = tmp_path_factory.mktemp("filled") / "ledger.db"
+    with Ledger.open(path, mode="append") as ledger:
         key = ledger.key_of(IdentityText(exe="/usr/bin/ollama"))
         ledger.append([*make.one_of_each(), make.identity(9, text_key=key)], writer="box.agent", at_us=1)
         ledger.seal(2, writer="box.agent")
+    return path.read_bytes()
+
+
+@pytest.fixture(params=[False, True], ids=["plain triggers", "recursive triggers"])
+def attacker(request: pytest.FixtureRequest, place: Path, filled: bytes) -> Iterator[sqlite3.Connection]:
+    """Plain sqlite3 on a ledger that holds one row of every kind, with recursive_triggers off and on."""
+    place.write_bytes(filled)
     with closing(sqlite3.connect(place, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA recursive_triggers = {'ON' if request.param else 'OFF'}")
         before = dump(connection)

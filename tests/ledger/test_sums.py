@@ -136,6 +136,52 @@ def test_an_open_context_is_settled_by_the_drivers_row(ledger: Ledger, make) -> 
     assert len(ledger.open_records("gpu.context", make.noon, make.noon + HOUR_US)) == 4
 
 
+def test_what_was_settled_since_agrees_with_the_open_records(ledger: Ledger, make) -> None:
+    """The sum by key is the sum over the records that a driver's row has settled; days and hours are keys too."""
+    start = make.driver().started_at_us
+    records = [
+        make.record(number, context=f"100@{start}", device=device, subject=subject, quantity=10**number)
+        for number in range(3)
+        for device, subject in (("GPU-a", "s"), ("GPU-a", "t"), ("GPU-b", "s"))
+    ]
+    ledger.append([*records, make.record(context="settled", subject="u"), make.driver()], writer="w", at_us=1)
+    expected: dict[tuple, int] = {}
+    for found in ledger.open_records("gpu.context", make.noon, make.noon + 2 * HOUR_US):
+        if found.settled_by:
+            key = (found.record.subject, found.record.hour_us)
+            expected[key] = expected.get(key, 0) + found.record.quantity
+    window = ("gpu.context", make.noon, make.noon + 2 * HOUR_US)
+    assert ledger.settled_since(*window, by=["subject", "hour_us"]) == expected
+    assert len(expected) == 4
+    assert ledger.settled_since(*window, by=[]) == {(): sum(expected.values())}
+    assert ledger.settled_since("gpu.busy", None, None, by=[]) == {}
+    assert ledger.settled_since("gpu.busy", None, None, by=["subject"]) == {}
+
+
+def test_watched_spans_hold_the_first_look_and_the_window(ledger: Ledger, make) -> None:
+    """What the driver's source saw of a device and of its host as a whole, merged; other devices are left out."""
+    rows = [
+        make.watch(0),
+        *(make.watch(number, interval_ms=number) for number in (10, 11, 12)),
+        make.watch(13, status="ring-overflow"),
+        make.watch(11, device=""),
+        make.watch(11, device="GPU-b"),
+        make.watch(11, source="process"),
+    ]
+    ledger.append(rows, writer="w", at_us=1)
+    spans = ledger.watched_spans([("box", "GPU-a")], make.noon + 10_500_000, make.noon + 60_000_000)
+    seen = {
+        (row.device, (row.since_us - make.noon) // 1_000_000, (row.until_us - make.noon) // 1_000_000, row.status)
+        for row in spans
+    }
+    assert seen == {
+        ("GPU-a", 0, 1, "ok"),
+        ("GPU-a", 10, 13, "ok"),
+        ("GPU-a", 13, 14, "ring-overflow"),
+        ("", 11, 12, "ok"),
+    }
+
+
 def test_open_records_take_their_own_index(ledger: Ledger, place, bare) -> None:
     """The few open ones are not looked for among all records."""
     with bare(place) as connection:

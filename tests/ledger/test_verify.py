@@ -16,9 +16,10 @@ from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
 
 
-@pytest.fixture
-def sealed(place: Path, make) -> Path:
-    """A closed ledger of two writers, some links, and two seals."""
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory, make) -> bytes:
+    """The file of a ledger of two writers, some links, and two seals."""
+    place = tmp_path_factory.mktemp("honest") / "ledger.db"
     with Ledger.open(place, mode="append") as ledger:
         key = ledger.key_of(IdentityText(exe="/usr/bin/ollama"))
         ledger.append([*make.one_of_each(), make.identity(9, text_key=key)], writer="box.agent", at_us=1)
@@ -27,6 +28,13 @@ def sealed(place: Path, make) -> Path:
         ledger.seal(4, writer="box.agent")
         ledger.append([make.driver(n) for n in range(20, 30)], writer="box.agent", at_us=5)
         ledger.seal(6, writer="box.agent")
+    return place.read_bytes()
+
+
+@pytest.fixture
+def sealed(place: Path, honest: bytes) -> Path:
+    """That ledger, closed, to be tampered with."""
+    place.write_bytes(honest)
     return place
 
 

@@ -40,7 +40,7 @@ def report(**words: Any) -> MeterReport:
 def test_a_pass_is_two_sentences(printed) -> None:
     """What was closed and booked, and from when on figures can still change."""
     assert printed(meter_report.to_table(report())).splitlines() == [
-        "closed 2026-07-27T00:00:00Z to 2026-07-27T02:00:00Z: 1 records and 1 corrections booked",
+        "closed 2026-07-27T00:00:00Z to 2026-07-27T02:00:00Z: 1 record and 1 correction booked",
         "open from 2026-07-27T02:00:00Z on: usage there is provisional",
     ]
 

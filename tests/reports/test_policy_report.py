@@ -26,7 +26,7 @@ def test_a_new_version_says_from_when_it_holds(printed) -> None:
     """Owners from a date on, services for all time."""
     told = printed(policy_report.applied_table(applied()))
     assert "policy 3 applied; owners hold from 2026-11-01T00:00:00Z, services for all time" in told
-    assert "2 service rules, 1 users, 0 namespaces, 4 hosts" in told
+    assert "2 service rules, 1 user, 0 namespaces, 4 hosts" in told
 
 
 def test_an_old_version_says_that_nothing_changed(printed) -> None:

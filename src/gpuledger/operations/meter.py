@@ -60,7 +60,9 @@ def meter(
         _, latest_us = ledger.span_of((DriverRecord, Sighting, Watch))
         seen_us = last.at_us if isinstance(latest_us, Missing) else max(last.at_us, latest_us)
         hours |= set(range(spans[-1][1], min(hour_floor(seen_us) + HOUR_US, closed_us), HOUR_US))
-    hours = {hour for hour in hours if hour < closed_us}
+    first_us, _ = ledger.span_of((DriverRecord, Sighting, Watch))
+    from_us = closed_us if isinstance(first_us, Missing) else hour_floor(first_us)
+    hours = {hour for hour in hours if from_us <= hour < closed_us}
     open_us = spans[-1][1] if spans else min(hours, default=closed_us)
     booked: list[Row] = []
     done = 0
