@@ -79,7 +79,7 @@ def test_names_are_the_fields_own(module: Path) -> None:
     used = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     used |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     used |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    assert not {name for name in used if name.lower() in BANNED_NAMES}
+    assert not {name for name in used if name in BANNED_NAMES}
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if m.relative_to(SOURCE).parts[0] in PURE], ids=relative)

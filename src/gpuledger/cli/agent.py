@@ -11,7 +11,7 @@ import typer
 from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
 from gpuledger.errors import Misconfigured
 from gpuledger.operations.agent import OneAgent
-from gpuledger.operations.pulse import Pulse
+from gpuledger.operations.pulse import LONGEST_FLUSH_US, Pulse
 from gpuledger.operations.start_agent import describe, ready_source, start
 from gpuledger.settings import parse_span_us
 
@@ -65,6 +65,9 @@ def command(
         raise Misconfigured("unknown-watch", f"{watch!r} is no way of naming here", hint="--watch poll")
     default = "60s" if once else session.settings["agent.interval"]
     interval_us = parse_span_us(interval or default, name="--interval")
+    flush_us = parse_span_us(flush or session.settings["agent.flush"], name="--flush")
+    if flush_us > LONGEST_FLUSH_US:
+        raise Misconfigured("bad-span", "--flush: readers wait 10 minutes at most for what goes on", hint="--flush 5m")
     enabling = enable_accounting or session.settings["agent.enable_accounting"] == "true"
     source = ready_source(enable_accounting=enabling, talk=session.talk)
     signals = _Signals()
@@ -75,7 +78,7 @@ def command(
             host=session.host,
             clock=session.clock,
             interval_us=interval_us,
-            flush_us=parse_span_us(flush or session.settings["agent.flush"], name="--flush"),
+            flush_us=flush_us,
             once=once,
             enable_accounting=enabling,
             talk=session.talk,

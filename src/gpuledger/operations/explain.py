@@ -52,7 +52,14 @@ def explain(ledger: Ledger, ref: str, *, meter: str, since_us: int, until_us: in
         raise Misconfigured("unknown-meter", f"{meter!r} is no meter", hint=f"one of {', '.join(METERS_BY_NAME)}")
     way = _Way(ledger, now_us=now_us)
     kind, colon, rest = ref.partition(":")
-    if colon and kind in {row.kind for row in ROWS} and rest.rpartition("/")[2].isdigit() and "/" in rest:
+    writer, _, number = rest.rpartition("/")
+    # an old MIG UUID has slashes and ends in a digit too (device:MIG-GPU-.../7/0): a row's writer is known
+    if (
+        colon
+        and kind in {row.kind for row in ROWS}
+        and number.isdigit()
+        and (kind != "device" or writer in ledger.writers())
+    ):
         return way.row(ledger.get(ref))
     if not colon and ref not in ("total", "unattributed"):
         raise Misconfigured(

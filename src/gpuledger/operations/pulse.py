@@ -22,7 +22,9 @@ from gpuledger.model.rows import DeviceEvent, Sighting, Watch
 UNWRITTEN = ":/0"
 """The reference of a row that is in no ledger ends with this: no writer, number 0."""
 
-_LONGEST_US = 15 * MINUTE_US
+LONGEST_FLUSH_US = 10 * MINUTE_US
+"""An agent may leave what goes on unwritten for so long, and no longer."""
+_LONGEST_US = LONGEST_FLUSH_US + 5 * MINUTE_US
 """No agent leaves more than this unwritten; what is older was left by one that died."""
 _BYTES = 512
 

@@ -50,6 +50,7 @@ class RawStats(NamedTuple):
 
     @property
     def ended_at_us(self) -> int:
+        """End of the row, microseconds UTC."""
         return self.startTime + self.time * 1000
 
 
