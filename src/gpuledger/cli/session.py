@@ -19,8 +19,8 @@ import typer
 from rich.console import Console, RenderableType
 
 from gpuledger.clock import Clock, FixedClock, SystemClock
-from gpuledger.errors import Misconfigured, Unknown
-from gpuledger.ledger.places import resolve_place
+from gpuledger.errors import Misconfigured, Unavailable, Unknown
+from gpuledger.ledger.places import SYSTEM_LEDGER, resolve_place
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.moments import parse_moment
 from gpuledger.model.problem import Problem
@@ -89,13 +89,26 @@ class Session:
         if given.now is not None:
             self.clock = FixedClock(parse_moment(given.now, now_us=self.clock.now_us()), self.clock.boot_us())
         self.now_us = self.clock.now_us()
-        self.place = resolve_place(given.ledger or self.settings["ledger"])
+        asked = given.ledger or self.settings["ledger"]
+        self._defaulted = not asked
+        self.place = resolve_place(asked)
         self.host = self.settings["host"] or socket.gethostname()
         self.out = Console(soft_wrap=False, highlight=False)
         self.err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def read(self) -> Ledger:
-        """The ledger, for reading."""
+        """The ledger, for reading.
+
+        Raises:
+            Unavailable: ``ledger-permission`` where this machine's ledger is there and may not be read, so
+                that nobody takes an empty place of their own for an idle machine.
+        """
+        if self._defaulted and self.place != SYSTEM_LEDGER and not self.place.exists() and SYSTEM_LEDGER.exists():
+            raise Unavailable(
+                "ledger-permission",
+                f"this machine's ledger, {SYSTEM_LEDGER}, is there, and you may not read it",
+                hint="sudo gpuledger ..., or join its group: ls -l " + str(SYSTEM_LEDGER),
+            )
         return Ledger.open(self.place, mode="read")
 
     def append(self) -> Ledger:
