@@ -169,9 +169,7 @@ def _daemons(keys: list[str], place: int, uuid: str, start_us: int, *, first: bo
             yield _sighting(uuid, pid, pid, started_us, since_us, until_us, memory_mib=4000 + pid, busy_ms=9_000)
 
 
-def _process(
-    serial: int, key: str, uuid: str, at_us: int, context_ms: int, chance: random.Random
-) -> Iterator[Row]:
+def _process(serial: int, key: str, uuid: str, at_us: int, context_ms: int, chance: random.Random) -> Iterator[Row]:
     pid = 1000 + serial % 4_190_000
     ticks = (at_us - MONTH_US) // 10_000 + 10_000
     ended_us = at_us + context_ms * 1000

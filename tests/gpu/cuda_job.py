@@ -43,7 +43,8 @@ def main(mib: int, seconds: float, gpu: str) -> None:
     call("cuMemFree_v2", memory)
     call("cuCtxDestroy_v2", context)
     ended = time.time()
-    print(json.dumps({"pid": os.getpid(), "started": started, "ended": ended, "mib": mib, "rounds": rounds}))
+    own = {"pid": os.getpid(), "started": started, "ended": ended, "mib": mib, "rounds": rounds}
+    sys.stdout.write(json.dumps(own) + "\n")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from gpuledger.model.rows import DriverRecord, ProcessIdentity, Sighting
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from driver_calls import Finding, asked, compare_lists, compare_stats  # noqa: E402 - runs as a script and as a module
+from driver_calls import Finding, asked, compare_lists, compare_stats
 
 JOBS = (("first_job", 64, 0.5), ("second_job", 128, 2.0), ("third_job", 256, 5.0))
 """Script name, MiB, seconds."""
@@ -67,7 +67,8 @@ class Report:
     def say(self, line: str) -> None:
         """A line of the report, at once."""
         self._lines.append(line)
-        print(line, flush=True)
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
 
     def hold(self, found: Finding) -> None:
         """A comparison."""
@@ -91,11 +92,11 @@ def main() -> int:
         pynvml.nvmlInit()
         count = pynvml.nvmlDeviceGetCount()
     except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError) as error:
-        print(f"there is no NVIDIA driver to ask here: {error}", file=sys.stderr)
-        print("  try: run it on a machine with a GPU, in the host's pid namespace", file=sys.stderr)
+        sys.stderr.write(f"there is no NVIDIA driver to ask here: {error}\n")
+        sys.stderr.write("  try: run it on a machine with a GPU, in the host's pid namespace\n")
         return NOT_A_GPU
     if not count:
-        print("the NVIDIA driver lists no GPU", file=sys.stderr)
+        sys.stderr.write("the NVIDIA driver lists no GPU\n")
         return NOT_A_GPU
     report = Report()
     handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
@@ -129,7 +130,8 @@ def _accounting(report: Report, handles: list[Any]) -> Iterator[None]:
     """Accounting on for the while, each device's mode restored after."""
     before = [asked(lambda handle=handle: pynvml.nvmlDeviceGetAccountingMode(handle)) for handle in handles]
     try:
-        for index, (handle, (mode, refused)) in enumerate(zip(handles, before, strict=True)):
+        for index, (handle, (mode, why)) in enumerate(zip(handles, before, strict=True)):
+            refused = why
             if mode == 0:
                 _, refused = asked(lambda handle=handle: pynvml.nvmlDeviceSetAccountingMode(handle, 1))
             report.say(f"GPU {index}: accounting was {mode}, {'refused: ' + refused if refused else 'is on'}")

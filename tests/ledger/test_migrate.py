@@ -23,7 +23,7 @@ def test_a_new_file_gets_every_table(ledger: Ledger, place: Path, bare) -> None:
 
 def test_migrating_twice_changes_nothing() -> None:
     """A ledger that is up to date is left as it is."""
-    with sa.create_engine("sqlite://").connect() as connection:
+    with sa.create_engine("sqlite://", poolclass=sa.NullPool).connect() as connection:
         migrate.migrate(connection)
         before = connection.exec_driver_sql("SELECT * FROM sqlite_master").fetchall()
         migrate.migrate(connection)

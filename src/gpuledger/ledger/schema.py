@@ -128,7 +128,7 @@ PROCESS_IDENTITY = _table(
     _text("method", "How it was read: poll, pid-map or nvidia-smi."),
     _text("grade", "kernel (unit, cgroup and uid read from the kernel) or claimed (somebody's word)."),
     _text("text_key", "Key of its text in identity_text; the text may have been forgotten since."),
-    indexes=(sa.Index("process_identity_seen", "seen_at_us"),),
+    indexes=(sa.Index("process_identity_seen", "seen_at_us", "started_at_us"),),
 )
 
 DRIVER_RECORD = _table(
@@ -360,7 +360,14 @@ KINDS: tuple[Kind, ...] = (
         starts=WATCH.c.since_us,
         ends=WATCH.c.until_us,
     ),
-    _kind(ProcessIdentity, PROCESS_IDENTITY, time="seen_at_us", figures=("started_at_us", "grade", "text_key")),
+    _kind(
+        ProcessIdentity,
+        PROCESS_IDENTITY,
+        time="seen_at_us",
+        figures=("started_at_us", "grade", "text_key"),
+        starts=sa.func.coalesce(PROCESS_IDENTITY.c.started_at_us, PROCESS_IDENTITY.c.seen_at_us),
+        ends=PROCESS_IDENTITY.c.seen_at_us,
+    ),
     _kind(
         DriverRecord,
         DRIVER_RECORD,

@@ -1,8 +1,8 @@
 """Reads from the ledger the evidence that decides a window: no more than that, and no less.
 
 What a derived hour says must not depend on how the window was cut. So beside the rows that touch the
-window this loads everything that names them: all identities of their pids, and the sightings of
-those pids over the whole life of each settled context.
+window this loads everything that names them: the identities of every process that was alive then, as
+far as anything proves it, and the sightings of each settled context over its whole life.
 """
 
 from __future__ import annotations
@@ -41,29 +41,45 @@ def load_evidence(ledger: Ledger, *, since_us: int, until_us: int, upto: Mapping
     if unread:
         # neither the driver nor /proc says which context it is: only all looks at it together do
         sightings.update((row.ref, row) for row in ledger.scan(Sighting, pids=unread, upto=upto))
-    pids = {(row.host, row.pid) for row in records} | {(row.host, row.pid) for row in sightings.values()}
+    hosts = {row.host for row in records} | {row.host for row in sightings.values()}
+    startless = _startless_pids(records, sightings.values())
+    known = {row.ref for row in records}
+    more = ledger.scan(DriverRecord, pids=startless, upto=upto) if startless else ()
+    identities = {row.ref: row for row in ledger.scan(ProcessIdentity, since_us=first_us, until_us=last_us, upto=upto)}
+    identities.update((row.ref, row) for row in _seen_before(ledger, sightings.values(), identities.values(), upto))
+    if startless | unread:
+        identities.update((row.ref, row) for row in ledger.scan(ProcessIdentity, pids=startless | unread, upto=upto))
     return Evidence(
-        driver_records=(*records, *_startless(ledger, records, sightings.values(), upto)),
+        driver_records=(
+            *records,
+            *(row for row in more if isinstance(row.started_at_us, Missing) and row.ref not in known),
+        ),
         sightings=tuple(sightings.values()),
-        identities=tuple(ledger.scan(ProcessIdentity, pids=pids, upto=upto)) if pids else (),
+        identities=tuple(identities.values()),
         watches=(
             *ledger.coalesced_watches(first_us, last_us, "process"),
-            *first_naming_watches(ledger, {host for host, _ in pids}),
+            *first_naming_watches(ledger, hosts),
         ),
     )
 
 
-def _startless(
-    ledger: Ledger, records: Iterable[DriverRecord], looks: Iterable[Sighting], upto: Mapping[str, int] | None
-) -> Iterable[DriverRecord]:
-    """Rows without a start, of pids that such a source knows here: the looks that one takes depend on all of them."""
+def _startless_pids(records: Iterable[DriverRecord], looks: Iterable[Sighting]) -> set[tuple[str, int]]:
+    """Pids known here from a source without start times: what such a row takes depends on all rows of its pid."""
     pids = {(row.host, row.pid) for row in records if isinstance(row.started_at_us, Missing)}
-    pids |= {(look.host, look.pid) for look in looks if look.method in _STARTLESS}
-    known = {row.ref for row in records}
-    if pids:
-        for row in ledger.scan(DriverRecord, pids=pids, upto=upto):
-            if isinstance(row.started_at_us, Missing) and row.ref not in known:
-                yield row
+    return pids | {(look.host, look.pid) for look in looks if look.method in _STARTLESS}
+
+
+def _seen_before(
+    ledger: Ledger, looks: Iterable[Sighting], found: Iterable[ProcessIdentity], upto: Mapping[str, int] | None
+) -> Iterable[ProcessIdentity]:
+    """Identities of processes that these looks saw alive and that were read long before: a daemon's."""
+    known = {(row.host, row.pid, row.start_ticks) for row in found}
+    wanted = {(look.host, look.pid, look.start_ticks) for look in looks if look.start_ticks} - known
+    if not wanted:
+        return
+    for row in ledger.scan(ProcessIdentity, pids={(host, pid) for host, pid, _ in wanted}, upto=upto):
+        if (row.host, row.pid, row.start_ticks) in wanted:
+            yield row
 
 
 def first_naming_watches(ledger: Ledger, hosts: Iterable[str]) -> list[Watch]:

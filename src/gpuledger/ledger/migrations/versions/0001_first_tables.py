@@ -176,7 +176,7 @@ _TABLES: dict[str, str] = {
 
 _INDEXES = (
     "CREATE INDEX watch_until ON watch (until_us, since_us)",
-    "CREATE INDEX process_identity_seen ON process_identity (seen_at_us)",
+    "CREATE INDEX process_identity_seen ON process_identity (seen_at_us, started_at_us)",
     "CREATE INDEX driver_record_ended ON driver_record (ended_at_us, context_ms)",
     "CREATE INDEX sighting_until ON sighting (until_us, since_us, context_started_at_us)",
     "CREATE INDEX usage_record_sums ON usage_record (meter, hour_us, subject, host, device, context, quantity)",
