@@ -11,7 +11,17 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process, fields 14 and 15 of ``/proc/PID/stat``."""
+    """User and system time of all threads of a process.
+
+    From ``schedstat``, in nanoseconds, where the kernel keeps it: a minute of a light process is only a dozen of the
+    ticks in fields 14 and 15 of ``/proc/PID/stat``, which are taken else.
+    """
+    try:
+        spent = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    except FileNotFoundError:  # a thread that ended just now
+        return cpu_seconds(pid)
+    if spent:
+        return sum(int(one.split()[0]) for one in spent) / 1e9
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK
 

@@ -212,6 +212,10 @@ class Box:
         self.driver.finish(job.pid, gpu, at_us=self.clock.now_us() if at_us is None else at_us)
         return int(next(row for row in self.dead(gpu) if row[2] == str(job.pid))[4])
 
+    def closes_unaccounted(self, job: Job, gpu: str = GPU) -> None:
+        """A job closes a device whose accounting is off: the driver keeps nothing of it."""
+        self.driver.finish(job.pid, gpu)
+
     def dead(self, gpu: str = GPU) -> list[list[str]]:
         """The finished rows that the driver holds: kind, gpu, pid, start, ms, bytes, percent, percent."""
         return [line for line in self.driver.lines() if line[:2] == ["dead", gpu]]

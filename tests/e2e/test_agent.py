@@ -224,3 +224,20 @@ def test_without_nvml_the_agent_reads_nvidia_smi_and_says_so(box: Box) -> None:
     assert "[driver-unreachable]" in box.run("agent", "--once", status=5, **nothing).stderr
     doctor = box.run("doctor", "--format", "json", status=1, **nothing).json
     assert next(check for check in doctor["checks"] if check["name"] == "driver")["verdict"] == "found"
+
+
+def test_a_context_seen_once_and_gone_at_the_next_look_is_over(bare: Box) -> None:
+    """Without a driver start a single look has no length; the look that misses it still ends it, and it stays ended."""
+    bare.driver.add_gpu(GPU, accounting=False)
+    bare.clock.stand_at(MORNING_US)
+    job = bare.job("train.py")
+    bare.opens(job)
+    bare.look("60s")
+    bare.closes_unaccounted(job)
+    for _ in range(2):
+        bare.clock.advance(60)
+        assert "conflict" not in bare.look("60s").stderr
+    (usage,) = bare.read("usage", status=3)
+    assert bare.sql("SELECT count(*) FROM sighting WHERE gone_at_us IS NOT NULL") == [(1,)]
+    assert usage["unsettled"]["rows"] == []
+    assert usage["rows"] == []

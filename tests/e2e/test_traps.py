@@ -6,6 +6,7 @@ import pytest
 
 from e2e import smi
 from e2e.box import GPU, HOST, OTHER_GPU, Box, reasons, short, sums_up
+from e2e.machine import eventually
 from gpuledger.model.moments import HOUR_US, iso, parse_moment
 
 MORNING_US = parse_moment("2026-11-29T10:10:00Z", now_us=0)
@@ -121,6 +122,7 @@ def test_two_candidates_are_pid_ambiguous(box: Box) -> None:
     opened_us = box.opens(first)
     box.look("60s")
     looked_us = box.clock.now_us()
+    eventually(lambda: box.clock.now_us() > opened_us + 2_200_000, "two starts are told apart beyond 2 s")
     box.closes(first)
     first.end()
     second = box.job("serve.py", pid=first.pid)

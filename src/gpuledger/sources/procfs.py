@@ -222,7 +222,7 @@ def _program(folder: str) -> tuple[str | Missing, bytes, int]:
 
 def _exe(folder: str) -> str | Missing:
     try:
-        link = Path(folder, "exe").readlink()
+        link = os.readlink(f"{folder}/exe")  # noqa: PTH115 - ten times a second, and a fifth of the price
     except OSError as error:  # a kernel thread has none, a foreign user's is not shown, a zombie's is gone
         return Missing(_why(error))
     return os.fsencode(link).decode("utf-8", "replace").removesuffix(" (deleted)")

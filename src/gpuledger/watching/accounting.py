@@ -70,6 +70,13 @@ class AccountingList:
         self._finished = device.finished
         return ListLook(status=device_status(device), loss=loss, fresh=fresh, detail=detail)
 
+    def unknown_pids(self, device: DeviceReading) -> set[int]:
+        """Pids of finished rows of which no row was known at the last look."""
+        if device.finished is self._finished:
+            return set()
+        known = {pid for pid, _ in self.known}
+        return {row.pid for row in device.finished if row.pid not in known}
+
     def _loss(self, device: DeviceReading, fresh: int, *, lost_all: bool) -> tuple[str, str]:
         full = len(device.finished) >= RING_ROWS
         if (fresh >= RING_ROWS and self.mode) or (lost_all and full):

@@ -24,6 +24,9 @@ from gpuledger.watching.spans import WatchSpan
 STEP_TOLERANCE_US = 2_000_000
 """A wall clock that moves against the boot-time clock by more than this was set, not slewed."""
 
+_NOTHING_LISTED = AccountingList()
+"""What is remembered of a device that was never seen."""
+
 _NAMES = ""
 """The device of the naming watch: it watches the whole host."""
 
@@ -106,8 +109,7 @@ class Observer:
         pids = {pid for _, pid in self._contexts}
         for device in reading.devices.values():
             pids.update(context.pid for context in device.living)
-            known = {pid for pid, _ in self._lists[device.uuid].known} if device.uuid in self._lists else set()
-            pids.update(row.pid for row in device.finished if row.pid not in known)
+            pids |= self._lists.get(device.uuid, _NOTHING_LISTED).unknown_pids(device)
         return pids
 
     def restarted(self, reading: Reading) -> set[int]:
@@ -278,13 +280,14 @@ class Observer:
         *,
         stepped: bool,
     ) -> None:
+        gap_us, longest_us = self.beat.gap_us, self.beat.longest_sample_us
         for key, seen in living.items():
             named = names.current.get(seen.pid)
             held = self._contexts.get(key)
             if held is not None and (proven := held.learns_start(seen)) is not None:
                 rows.append(proven.write(host=self._host, method=method))
-            if held is not None and (stepped or at_us - held.last_look_us <= self.beat.gap_us):
-                held.look(seen, named, boot_id=self._boot_id, at_us=at_us, longest_us=self.beat.longest_sample_us)
+            if held is not None and (stepped or at_us - held.last_look_us <= gap_us):
+                held.look(seen, named, boot_id=self._boot_id, at_us=at_us, longest_us=longest_us)
                 continue
             self._contexts[key] = self._begin(seen, named, held, method, at_us, rows)
 
