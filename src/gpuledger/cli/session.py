@@ -20,7 +20,7 @@ from rich.console import Console, RenderableType
 
 from gpuledger.clock import Clock, FixedClock, SystemClock
 from gpuledger.errors import Misconfigured, Unavailable, Unknown
-from gpuledger.ledger.places import SYSTEM_LEDGER, resolve_place
+from gpuledger.ledger.places import SYSTEM_LEDGER, is_there, resolve_place
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.moments import parse_moment
 from gpuledger.model.problem import Problem
@@ -103,7 +103,7 @@ class Session:
             Unavailable: ``ledger-permission`` where this machine's ledger is there and may not be read, so
                 that nobody takes an empty place of their own for an idle machine.
         """
-        if self._defaulted and self.place != SYSTEM_LEDGER and not self.place.exists() and SYSTEM_LEDGER.exists():
+        if self._defaulted and not is_there(self.place) and is_there(SYSTEM_LEDGER):
             raise Unavailable(
                 "ledger-permission",
                 f"this machine's ledger, {SYSTEM_LEDGER}, is there, and you may not read it",

@@ -19,6 +19,11 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _PLACE_HINT = "give a path, or sqlite:///PATH (four slashes for an absolute path)"
 
 
+def is_there(path: Path) -> bool:
+    """Whether a path can be seen: False too where a folder on the way may not be entered."""
+    return os.path.exists(path)  # noqa: PTH110 - Path.exists raises there
+
+
 def path_of(place: str | Path) -> Path:
     """The path that a place names.
 
@@ -46,7 +51,7 @@ def path_of(place: str | Path) -> Path:
         path = Path(text).expanduser()
     except RuntimeError:
         raise Misconfigured("bad-ledger-place", f"{text!r}: no such home directory", hint=_PLACE_HINT) from None
-    if path.is_dir():
+    if is_there(path) and path.is_dir():
         raise Misconfigured(
             "bad-ledger-place", f"{path} is a directory", hint=f"name the file: --ledger {path / 'ledger.db'}"
         )

@@ -164,7 +164,7 @@ DRIVER_RECORD = _table(
 SIGHTING = _table(
     "sighting",
     "One living context over a span of looking.",
-    ("host", "pid", "device", "boot_id", "start_ticks", "since_us", "until_us"),
+    ("host", "pid", "device", "boot_id", "start_ticks", "since_us", "until_us", "samples"),
     _text("host", _HOST),
     _text("device", _DEVICE),
     _whole("pid", _PID),

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from gpuledger.errors import Corrupt, GpuledgerError, Misconfigured, Refused, Unavailable
+from gpuledger.ledger.places import is_there
 from gpuledger.ledger.schema import SCHEMA_VERSION
 
 APPLICATION_ID = 1196444743
@@ -91,7 +92,7 @@ def open_connection(path: Path, *, mode: str, busy_timeout_ms: int = BUSY_TIMEOU
         options, before = "mode=rw", None
         if mode == "read":
             options = "mode=ro"
-            if not _beside(path, "-wal").exists():
+            if not is_there(_beside(path, "-wal")):
                 # Without -wal nobody writes. A plain read-only connection would create -wal and -shm (owned by
                 # the reader, in the agent's way) or fail where it may not; immutable=1 does neither.
                 options, before = "mode=ro&immutable=1", stamp(path)
@@ -116,7 +117,7 @@ def _beside(path: Path, suffix: str) -> Path:
 
 
 def _create(path: Path) -> None:
-    if path.exists():
+    if is_there(path):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -189,7 +189,7 @@ class DriverRecord(Row):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting(Row):
-    """One living context over a span of looking. Key: (host, device, pid, boot_id, start_ticks, since, until).
+    """One living context over a span of looking. Key: (host, device, pid, boot_id, start_ticks, since, until, samples).
 
     Consecutive sightings of one context follow each other without overlap; a gap between them means
     that nobody looked. The first begins at the driver's start of the context where that is known.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuledger.errors import GpuledgerError, Unavailable
+from gpuledger.ledger.places import is_there
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.checks import Check, DoctorReport, Verdict
 from gpuledger.model.missing import Missing
@@ -103,8 +104,8 @@ def _last_look(ledger: Ledger, host: str) -> Watch | Missing:
 
 
 def _ledger(path: Path, host: str, now_us: int) -> Iterator[Check]:
-    if not path.exists():
-        parent = next(folder for folder in path.parents if folder.exists())
+    if not is_there(path):
+        parent = next(folder for folder in path.parents if is_there(folder))
         writable = os.access(parent, os.W_OK)
         yield Check(
             name="ledger",

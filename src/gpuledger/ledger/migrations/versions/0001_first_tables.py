@@ -100,7 +100,7 @@ _TABLES: dict[str, str] = {
   process_died INTEGER NOT NULL,
   method TEXT NOT NULL,
   {_END},
-  UNIQUE (host, pid, device, boot_id, start_ticks, since_us, until_us)""",
+  UNIQUE (host, pid, device, boot_id, start_ticks, since_us, until_us, samples)""",
     "usage_record": f"""
   {_ROW},
   meter TEXT NOT NULL,
@@ -190,7 +190,7 @@ _KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
     "watch": (_ROW_KEY, ("host", "device", "source", "method", "since_us", "until_us", "status")),
     "process_identity": (_ROW_KEY, ("host", "pid", "boot_id", "start_ticks", "exec_number", "seen_at_us")),
     "driver_record": (_ROW_KEY, ("host", "pid", "device", "natural_key")),
-    "sighting": (_ROW_KEY, ("host", "pid", "device", "boot_id", "start_ticks", "since_us", "until_us")),
+    "sighting": (_ROW_KEY, ("host", "pid", "device", "boot_id", "start_ticks", "since_us", "until_us", "samples")),
     "usage_record": (_ROW_KEY, ("hour_us", "meter", "host", "device", "subject", "context")),
     "usage_correction": (_ROW_KEY, ("hour_us", "meter", "host", "device", "subject", "correction_number")),
     "pass": (_ROW_KEY,),
