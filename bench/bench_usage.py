@@ -86,9 +86,9 @@ def _say(words: argparse.Namespace, line: str) -> None:
 
 def _recipe() -> str:
     """Names what a kept month was made of: its builder and the tables."""
-    tables = "".join(f"{table.name}{[column.name for column in table.columns]}{sorted(index.name or '' for index in table.indexes)}"
-                     for table in METADATA.sorted_tables)  # fmt: skip
-    return hashlib.sha256(Path(month.__file__).read_bytes() + tables.encode()).hexdigest()[:12]
+    tables = [(each.name, list(each.columns.keys()), sorted(str(index.name) for index in each.indexes))
+              for each in METADATA.sorted_tables]  # fmt: skip
+    return hashlib.sha256(Path(month.__file__).read_bytes() + str(tables).encode()).hexdigest()[:12]
 
 
 def _metered(folder: Path, words: argparse.Namespace, result: dict[str, Any], *, days: int) -> Path:
@@ -121,8 +121,8 @@ def _metered(folder: Path, words: argparse.Namespace, result: dict[str, Any], *,
     fresh.rename(path)
     built.path.unlink()
     result[f"built_{days}d"] = told
-    _say(words, f"{days} days metered from scratch: {told['finished']} finished processes to {told['records']} records in "
-                f"{told['pass_seconds']} s ({told['pass_cpu_seconds']} s CPU); {LATE_ROWS} late rows to "
+    _say(words, f"{days} days metered from scratch: {told['finished']} finished processes to {told['records']} records "
+                f"in {told['pass_seconds']} s ({told['pass_cpu_seconds']} s CPU); {LATE_ROWS} late rows to "
                 f"{told['corrections']} corrections in {told['late_pass_seconds']} s")  # fmt: skip
     return path
 
@@ -132,9 +132,9 @@ def _late(days: int) -> list[DriverRecord]:
     start_us = MONTH_US + days // 2 * DAY_US
     return [
         DriverRecord(
-            host=month.HOST, device=month.GPUS[number % 8], pid=4_200_000 + number, started_at_us=start_us + number * 50_000_000,
-            context_ms=5_000, peak_memory_mib=500, gpu_percent=1, memory_percent=1,
-            read_at_us=MONTH_US + days * DAY_US, method="nvml",
+            host=month.HOST, device=month.GPUS[number % 8], pid=4_200_000 + number,
+            started_at_us=start_us + number * 50_000_000, context_ms=5_000, peak_memory_mib=500, gpu_percent=1,
+            memory_percent=1, read_at_us=MONTH_US + days * DAY_US, method="nvml",
         )
         for number in range(LATE_ROWS)
     ]  # fmt: skip
@@ -265,8 +265,8 @@ def _import(words: argparse.Namespace, result: dict[str, Any]) -> None:
             ours.append(import_race.imported(dump, Path(folder) / f"ledger-{number}.db"))
             theirs.append(import_race.bare(dump, Path(folder) / f"bare-{number}.db"))
     mine, bare = statistics.median(ours), statistics.median(theirs)
-    _say(words, f"\nimport of {import_race.ROWS} rows of nvidia-smi: {mine:.3f} s (limit {MOST_IMPORT_S:g} s); csv.reader and "
-                f"one insert {bare:.3f} s, ratio {mine / bare:.1f}")  # fmt: skip
+    _say(words, f"\nimport of {import_race.ROWS} rows of nvidia-smi: {mine:.3f} s (limit {MOST_IMPORT_S:g} s); "
+                f"csv.reader and one insert {bare:.3f} s, ratio {mine / bare:.1f}")  # fmt: skip
     result["import"] = {"seconds": mine, "bare_seconds": bare, "ratio": round(mine / bare, 2)}
     if mine > MOST_IMPORT_S:
         result["broken"].append(f"the import takes {mine:.2f} s, more than {MOST_IMPORT_S:g} s")

@@ -1,4 +1,4 @@
-"""The import's race: 4,000 rows of ``nvidia-smi`` into an empty ledger, and the least that anybody could do with them."""
+"""The import's race: 4,000 rows of ``nvidia-smi`` into an empty ledger, and the least that could be done with them."""
 
 from __future__ import annotations
 

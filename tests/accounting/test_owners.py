@@ -118,6 +118,15 @@ def test_forgotten_and_unattributed_have_no_owner() -> None:
     assert naming().owner("unattributed:pid-ambiguous", 0).service == "unattributed:pid-ambiguous"
 
 
+@pytest.mark.parametrize("subject", ["x", "dropped", "unattributed:pid-ambiguous"])
+def test_the_service_alone_is_the_owners(subject: str) -> None:
+    """Asked for alone it is the same, whether one pattern or two decide, or none."""
+    both = ServiceRule(service="both", match={"command": re.compile("voice"), "user": re.compile("^al$")})
+    for rules in ((), (rule("one", command="voice"),), (rule("other", unit="."),), (both,)):
+        named = naming((0, policy(*rules)))
+        assert named.service(subject) == named.owner(subject, 5).service
+
+
 def test_each_key_is_resolved_once() -> None:
     """The same key gives the same object."""
     named = naming()

@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def main() -> int:
 
 def _say_what_this_is(report: Report, handles: list[Any]) -> None:
     report.say(f"gpuledger {__version__}, Python {platform.python_version()}, kernel {platform.release()}")
-    binding = getattr(pynvml, "__version__", "unknown")
+    binding = version("nvidia-ml-py")
     library, _ = asked(pynvml.nvmlSystemGetNVMLVersion)
     report.say(f"driver {pynvml.nvmlSystemGetDriverVersion()}, NVML {library}, nvidia-ml-py {binding}")
     for index, handle in enumerate(handles):
@@ -165,7 +166,7 @@ def _check(report: Report, handle: Any, folder: Path) -> None:
         ran.append(_finish(resident, RESIDENT[0]))
         resident = None
         _wait(lambda: {job.pid for job in ran} <= set(_rows(ledger)), "the driver's rows of all jobs", must=False)
-        for found in (*compare_lists(handle), *compare_stats(handle, [job.pid for job in ran])):
+        for found in compare_stats(handle, [job.pid for job in ran]):
             report.hold(found)
     finally:
         for process in (resident, agent):
@@ -209,6 +210,8 @@ def _living(report: Report, handle: Any, ledger: Path, pid: int) -> None:
     samples, refused = asked(lambda: pynvml.nvmlDeviceGetProcessUtilization(handle, time.time_ns() // 1000 - 10**7))
     shown = refused or [(one.pid, one.smUtil, one.memUtil) for one in samples]
     report.say(f"     utilisation samples of 10 s: {shown}")
+    for found in compare_lists(handle):
+        report.hold(found)
     told = _gpuledger(ledger, "usage", "--format", "json")
     open_pids = [row["pid"] for row in json.loads(told.stdout)["unsettled"]["rows"]] if not told.returncode else []
     report.check("usage lists the living job as unsettled", pid in open_pids, f"pid {pid} among {open_pids}")

@@ -96,6 +96,7 @@ def test_the_span_that_rows_speak_of(ledger: Ledger, make) -> None:
     assert ledger.span_of(kinds) == (7, late + 5)
     assert ledger.span_of([DriverRecord]) == (make.noon, make.noon + 1000)
     assert ledger.span_of([Sighting])[0] == 7
+    assert ledger.last_moment(kinds) == late + 5
 
 
 def test_seals_chain_all_heads(ledger: Ledger, make) -> None:

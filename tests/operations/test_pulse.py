@@ -69,7 +69,7 @@ def test_a_pulse_long_after_the_last_row_is_not_believed(told: Ledger) -> None:
     pulse = hear(told, now_us=T0 + 7200 * SECOND)
     assert pulse is not None
     assert list(unwritten_watches(told, pulse)) == []
-    assert list(unwritten_sightings(told.scan(Sighting), pulse)) == []
+    assert list(unwritten_sightings(told, told.scan(Sighting), pulse)) == []
 
 
 def test_a_pulse_from_the_future_of_the_question_is_cut(told: Ledger) -> None:

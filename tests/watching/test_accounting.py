@@ -115,6 +115,16 @@ def test_a_list_says_what_it_can_prove(reading: DeviceReading, status: str) -> N
     assert device_status(reading) == status
 
 
+def test_pids_of_rows_that_were_not_known() -> None:
+    """A device never seen, a new row, and the very list of the last look."""
+    first = device([row(1), row(2)])
+    held = AccountingList()
+    assert held.unknown_pids(first) == {1, 2}
+    held.look(first)
+    assert held.unknown_pids(first) == set()
+    assert held.unknown_pids(device([row(1), row(2), row(3)])) == {3}
+
+
 def test_the_living_are_counted_by_pid() -> None:
     """Once each."""
     assert pids(device(living=[5, 6])) == {5, 6}

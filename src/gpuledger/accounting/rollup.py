@@ -125,6 +125,7 @@ def roll_up(
     coverage: Iterable[Coverage],
     open_contexts: Iterable[OpenContext] = (),
     problems: Iterable[Problem] = (),
+    unsampled: bool = False,
 ) -> UsageReport:
     """Sum one meter by what is asked.
 
@@ -139,7 +140,7 @@ def roll_up(
         naming, classes: as in :class:`Grouping`.
         coverage: spans of every device, filling the window.
         open_contexts: of this window; only ``gpu.context`` lists them.
-        problems: handed through.
+        problems, unsampled: handed through.
     """
     grouping = Grouping(by, naming, classes)
     named: dict[tuple[str, ...], _Sum] = {}
@@ -200,6 +201,7 @@ def roll_up(
         watched=watched,
         never_accounted=living.never_accounted(contexts, naming, at_us=until_us - 1),
         problems=tuple(problems),
+        unsampled=unsampled,
     )
 
 

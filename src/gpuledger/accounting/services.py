@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpuledger.model.identity import IdentityText
+from gpuledger.model.identity import IdentityText, Launched, in_folder, is_interpreter, launch_of, placed
 
 
 class Apart(StrEnum):
@@ -150,39 +150,35 @@ class _Launch:
     rest: tuple[str, ...]
 
 
-_INTERPRETER = re.compile(r"(?:pypy|python)[\d.]*t?")
 _DELETED = " (deleted)"
 """What the kernel appends to ``/proc/PID/exe`` when the file has been replaced."""
 
-_TAKES_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
-"""Options of the interpreter whose value is a word of its own."""
-
 
 def _launch(text: IdentityText) -> _Launch:
-    words = text.command.split()
+    launch = launch_of(text)
     exe = text.exe.removesuffix(_DELETED)
-    if not words:
-        return _Launch(paths=(exe,), module="", rest=())
-    first = words[0].removesuffix(":")  # setproctitle writes "ollama: serving"
-    if not _INTERPRETER.fullmatch(_name(first)):
-        # A title (VLLM::EngineCore) stands over an interpreter's executable; otherwise both name the program.
-        own = () if _INTERPRETER.fullmatch(_name(exe)) else (exe,)
-        return _Launch(paths=(first, *own), module="", rest=tuple(words[1:]))
-    position = 1
-    while position < len(words) and words[position].startswith("-"):
-        option = words[position]
-        if option.startswith("-c"):
+    match launch.what:
+        case Launched.PROGRAM:
+            first = launch.name.removesuffix(":")  # setproctitle writes "ollama: serving"
+            # A title (VLLM::EngineCore) stands over an interpreter's executable; otherwise both name the program.
+            own = () if first and is_interpreter(exe) else (exe,)
+            return _Launch(paths=(first, *own) if first else own, module="", rest=launch.rest)
+        case Launched.MODULE:
+            return _Launch(paths=(), module=launch.name, rest=launch.rest)
+        case Launched.SCRIPT:
+            return _Launch(paths=_script_paths(text, launch.name), module="", rest=launch.rest)
+        case Launched.CLASS | Launched.CODE | Launched.INPUT:
             return _Launch(paths=(), module="", rest=())
-        if option.startswith("-m"):
-            module = option[2:] or (words[position + 1] if position + 1 < len(words) else "")
-            return _Launch(paths=(), module=module, rest=tuple(words[position + (1 if option[2:] else 2) :]))
-        position += 2 if option in _TAKES_VALUE else 1
-    if position >= len(words):
-        return _Launch(paths=(), module="", rest=())
-    script = words[position]
-    # `cd ComfyUI; ../ComfyUI/venv/bin/python main.py` names itself by the interpreter's home.
-    home = first.split("/ComfyUI/")[0] + "/ComfyUI/" + script if "/ComfyUI/" in first and "/" not in script else ""
-    return _Launch(paths=(script, home) if home else (script,), module="", rest=tuple(words[position + 1 :]))
+
+
+def _script_paths(text: IdentityText, script: str) -> tuple[str, ...]:
+    """A script as typed, in the folder it was typed in, and in the home of the interpreter that runs it."""
+    paths = [script, placed(script, text.cwd)]
+    first = text.command.split(maxsplit=1)[0]
+    if "/ComfyUI/" in first and "/" not in script:
+        # `cd ComfyUI; ../ComfyUI/venv/bin/python main.py` names itself by the interpreter's home.
+        paths.append(first.split("/ComfyUI/")[0] + "/ComfyUI/" + script)
+    return tuple(dict.fromkeys(paths))
 
 
 def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
@@ -228,19 +224,19 @@ def _apart(rule: BuiltIn, text: IdentityText, launch: _Launch) -> str:
         case Apart.USER:
             work = ""
         case Apart.SCRIPT:
-            work = _script(launch.rest)
+            work = _script(launch.rest, text.cwd)
         case Apart.TASK:
             work = next((path[5:] for path in launch.paths if path.startswith("ray::") and path[5:]), "")
     return f"{rule.service}:{work}{by}" if work else f"{rule.service}{by}"
 
 
-def _script(words: tuple[str, ...]) -> str:
-    """The script that a launcher was given, as written; ``-m module`` counts too."""
+def _script(words: tuple[str, ...], cwd: str) -> str:
+    """The script that a launcher was given, absolute where the folder is known; ``-m module`` counts too."""
     for position, word in enumerate(words):
         if word in ("-m", "--module") and position + 1 < len(words):
-            return words[position + 1]
+            return in_folder(words[position + 1], cwd)
         if re.fullmatch(r"[^-\s]\S*\.py", word):
-            return word
+            return placed(word, cwd)
     return ""
 
 

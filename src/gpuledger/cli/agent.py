@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
+from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, QuietOption, Session
 from gpuledger.errors import Misconfigured
 from gpuledger.operations.agent import OneAgent
 from gpuledger.operations.pulse import LONGEST_FLUSH_US, Pulse
@@ -52,7 +52,6 @@ def command(
     ledger: LedgerOption = None,
     config: ConfigOption = None,
     format_: FormatOption = None,
-    now: NowOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Watch the GPUs of this machine and name every process that the driver lists.
@@ -60,7 +59,8 @@ def command(
     Runs until stopped (Ctrl-C or SIGTERM), closes each hour into records, and seals. Needs no root; as
     root it can enable the driver's accounting, without which what ran and exited leaves no row.
     """
-    session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
+    session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, quiet=quiet))
+    session.refuse_now("the agent writes what it sees, and sees only the present")
     if watch != "poll":
         raise Misconfigured("unknown-watch", f"{watch!r} is no way of naming here", hint="--watch poll")
     default = "60s" if once else session.settings["agent.interval"]
@@ -83,7 +83,9 @@ def command(
             enable_accounting=enabling,
             talk=session.talk,
             stopping=lambda: signals.told,
-            looked=lambda at_us: place.tell(Pulse(host=session.host, looked_us=at_us, interval_us=interval_us)),
+            looked=lambda at_us, answered: place.tell(
+                Pulse(host=session.host, looked_us=at_us, interval_us=interval_us, answered=answered)
+            ),
         )
         session.talk(describe(agent, opened))
         agent.run()

@@ -31,6 +31,7 @@ from gpuledger.cli import (
 )
 from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
 from gpuledger.errors import GpuledgerError
+from gpuledger.reports.cells import printable
 
 app = typer.Typer(
     name="gpuledger",
@@ -125,6 +126,6 @@ def _say_error(error: GpuledgerError, *, as_json: bool) -> None:
         body = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
         sys.stderr.write(json.dumps(body) + "\n")
         return
-    sys.stderr.write(f"error: {error.message} [{error.code}]\n")
+    sys.stderr.write(f"error: {printable(error.message)} [{error.code}]\n")
     if error.hint:
-        sys.stderr.write(f"  try: {error.hint}\n")
+        sys.stderr.write(f"  try: {printable(error.hint)}\n")

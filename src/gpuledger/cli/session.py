@@ -24,6 +24,7 @@ from gpuledger.ledger.places import SYSTEM_LEDGER, is_there, resolve_place
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.moments import parse_moment
 from gpuledger.model.problem import Problem
+from gpuledger.reports.cells import printable
 from gpuledger.settings import load_settings
 
 
@@ -128,6 +129,15 @@ class Session:
         """The hash chain of this host and role."""
         return f"{self.host}.{role}"
 
+    def refuse_now(self, because: str) -> None:
+        """Refuse ``--now`` where the present is meant.
+
+        Raises:
+            Misconfigured: ``now-refused``.
+        """
+        if self.given.now is not None:
+            raise Misconfigured("now-refused", f"--now has no place here: {because}", hint="leave --now out")
+
     def moment_or_none(self, text: str | None) -> int | None:
         """A time as typed, in microseconds UTC; None when it was not given."""
         return None if text is None else parse_moment(text, now_us=self.now_us)
@@ -143,7 +153,7 @@ class Session:
     def talk(self, sentence: str) -> None:
         """Say something to the person, unless quiet."""
         if not self.quiet:
-            self.err.print(sentence, markup=False)
+            self.err.print(printable(sentence), markup=False)
 
     def problems(self, problems: tuple[Problem, ...] | list[Problem]) -> None:
         """Show what was imperfect; a hundred alike are counted, not repeated."""

@@ -53,9 +53,17 @@ class _Sorted:
 
 
 def append_rows(
-    connection: sa.Connection, texts: TextBook, rows: Sequence[Row], *, writer: str, at_us: int
-) -> Appended:
+    connection: sa.Connection,
+    texts: TextBook,
+    rows: Sequence[Row],
+    *,
+    writer: str,
+    at_us: int,
+    provided: Callable[[], bool] | None = None,
+) -> Appended | None:
     """Append what is new of ``rows`` as one transaction; with nothing new, nothing is written.
+
+    ``provided`` is asked inside the transaction; if it says no, nothing is written and None comes back.
 
     Raises:
         TypeError: a value that is neither integer, text nor an allowed absence (a bug of the source).
@@ -67,6 +75,8 @@ def append_rows(
     if not batches:
         return Appended()
     with transaction(connection, write=True):
+        if provided is not None and not provided():
+            return None
         appended = _append(connection, batches, writer, at_us)
         written_texts = texts.write(appended.added)
     texts.written(written_texts)

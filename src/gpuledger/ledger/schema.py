@@ -183,6 +183,7 @@ SIGHTING = _table(
     _whole("memory_ms", "The part of the span that memory samples cover, ms; 0 when memory was not readable."),
     _whole("peak_memory_mib", "Highest memory sample, MiB; NULL when not readable.", nullable=True),
     _whole("busy_ms", "SM activity, percent integrated over the span, ms."),
+    _whole("busy_covered_ms", "Part of the span that utilisation samples cover, ms; 0 when not readable."),
     _whole(
         "gone_at_us", "The look that first missed the context, microseconds UTC; NULL while it is alive.", nullable=True
     ),
@@ -381,7 +382,7 @@ KINDS: tuple[Kind, ...] = (
         SIGHTING,
         time="since_us",
         figures=("context_started_at_us", "accounted", "samples", "memory_mib_ms", "memory_ms", "peak_memory_mib",
-                 "busy_ms", "gone_at_us", "process_died"),
+                 "busy_ms", "busy_covered_ms", "gone_at_us", "process_died"),
         starts=sa.case(
             (SIGHTING.c.context_started_at_us < SIGHTING.c.since_us, SIGHTING.c.context_started_at_us),
             else_=SIGHTING.c.since_us,

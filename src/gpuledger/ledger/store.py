@@ -147,7 +147,19 @@ class Ledger:
         """
         self._refuse_reader()
         with self._mapped():
-            return appending.append_rows(self._connection, self._texts, rows, writer=writer, at_us=at_us)
+            appended = appending.append_rows(self._connection, self._texts, rows, writer=writer, at_us=at_us)
+        assert appended is not None
+        return appended
+
+    def append_if(
+        self, provided: Callable[[], bool], rows: Sequence[Row], *, writer: str, at_us: int
+    ) -> Appended | None:
+        """As :meth:`append`, if ``provided`` holds once nobody else can write; else None, and nothing is added."""
+        self._refuse_reader()
+        with self._mapped():
+            return appending.append_rows(
+                self._connection, self._texts, rows, writer=writer, at_us=at_us, provided=provided
+            )
 
     def seal(self, at_us: int, *, writer: str) -> Seal:
         """Append a seal over the heads of all chains, itself a row of ``writer``'s chain."""
@@ -306,6 +318,10 @@ class Ledger:
         """The earliest and the latest moment that rows of these kinds speak of, microseconds UTC."""
         chosen = tuple(kinds)
         return self._edge(sa.func.min, "starts", chosen), self._edge(sa.func.max, "ends", chosen)
+
+    def last_moment(self, kinds: Iterable[type[Row]]) -> int | Missing:
+        """The latest moment that rows of these kinds speak of: an index tells it, however long the history."""
+        return self._edge(sa.func.max, "ends", tuple(kinds))
 
     def _edge(self, edge: Callable[..., sa.ColumnElement[int]], side: str, kinds: Iterable[type[Row]]) -> int | Missing:
         with self._mapped():

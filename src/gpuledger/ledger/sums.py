@@ -180,12 +180,13 @@ def watched_spans(
     index alone: interval and figures of the rows are not read and stand at 0, and there is no reference.
     """
     of_place = "FROM watch WHERE host = :host AND device = :device AND source = 'driver'"
-    of_method = f"SELECT since_us, until_us, status {of_place} AND method = :method"
+    of_method = f"{of_place} AND method = :method"
     kinds = f"SELECT DISTINCT method, status {of_place}"
     spans = (
-        f"{of_method} AND status = :status AND since_us < :until_us AND until_us >= :since_us "
-        "AND (until_us > :since_us OR since_us = :since_us) ORDER BY since_us"
+        f"SELECT since_us, until_us {of_method} AND status = :status AND since_us < :until_us "
+        "AND until_us >= :since_us AND (until_us > :since_us OR since_us = :since_us) ORDER BY since_us"
     )
+    earliest = f"SELECT since_us, until_us, status {of_method} ORDER BY since_us LIMIT 1"
     window = _bound("", since_us, until_us)
     found: list[Watch] = []
     places = list(devices)
@@ -196,7 +197,7 @@ def watched_spans(
         for method, status in _tuples(connection, kinds, place):
             kind = {**place, "method": method, "status": status}
             looks += [(*span, status, method) for span in _merged(_tuples(connection, spans, {**kind, **window}))]
-            firsts += [(*row, method) for row in _tuples(connection, f"{of_method} ORDER BY since_us LIMIT 1", kind)]
+            firsts += [(*row, method) for row in _tuples(connection, earliest, kind)]
         looks += sorted(firsts)[:1]
         found += [
             Watch(host=host, device=device, source="driver", method=method, interval_ms=0, since_us=low,
@@ -206,11 +207,11 @@ def watched_spans(
     return found
 
 
-def _merged(spans: Iterable[tuple[int, int, str]]) -> list[tuple[int, int]]:
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans in the order of their start, touching and overlapping ones as one."""
     merged: list[tuple[int, int]] = []
     low = high = -_ALL_TIME
-    for since_us, until_us, _ in spans:
+    for since_us, until_us in spans:
         if since_us > high:
             merged.append((low, high))
             low, high = since_us, until_us

@@ -4,6 +4,9 @@ In: :class:`Evidence`, any order, duplicates allowed. Out: contexts, sorted, eac
 cause why it has none. What belongs together is decided in :mod:`gpuledger.metering.looks`, names in
 :mod:`gpuledger.metering.naming`, causes in :mod:`gpuledger.metering.causes`.
 
+``identity-unreadable`` needs a look that saw the very context alive; the looks of an import never
+read ``/proc``. What nobody saw has its cause from the watches.
+
 Under MIG the driver keeps no accounting, so contexts on an instance are always observed ones; rows of
 the GPU above them are about other times.
 """
@@ -12,15 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from gpuledger.metering.causes import UNWATCHED, NamingWatch, naming_watches
+from gpuledger.metering.causes import POLLS_TO_MEET, UNWATCHED, NamingWatch, naming_watches
 from gpuledger.metering.looks import stints_of
 from gpuledger.metering.naming import Name, Names, unnamed
 from gpuledger.metering.settled import started_stint
-from gpuledger.metering.stints import NO_MEMORY, NO_START, Stint
+from gpuledger.metering.stints import NO_MEMORY, NO_START, TOLERANCE_US, Stint
 from gpuledger.model.missing import Missing
 from gpuledger.model.quantities import Context, Evidence
 from gpuledger.model.reasons import Cause
 from gpuledger.model.rows import DriverRecord, Sighting
+
+_IMPORT = "import"
+"""The method of rows that a dump gave: its reader looked once, and not at ``/proc``."""
 
 
 def contexts(evidence: Evidence) -> list[Context]:
@@ -50,8 +56,7 @@ def named_stints(evidence: Evidence) -> Iterator[tuple[Stint, Name]]:
             name = names.at(stint.host, stint.pid, since_us, until_us)
             yield stint, name or unnamed(watches.get(stint.host, UNWATCHED).cause(since_us, until_us))
         else:
-            name = names.sometime(stint.host, stint.pid, stint.spans[0][0], stint.read_us)
-            yield stint, name or unnamed(Cause.NO_START_TIME)
+            yield stint, _sometime_name(stint, names, watches) or unnamed(Cause.NO_START_TIME)
 
 
 def evidence_of(stint: Stint, name: Name) -> list[str]:
@@ -89,17 +94,55 @@ def _seen_name(stint: Stint, names: Names, watches: Mapping[str, NamingWatch]) -
     since_us, until_us = stint.span
     seen = stint.processes
     if not stint.settled:
-        return _living_name(stint, seen, names)
+        return _living_name(stint, seen, names, watches)
     found = names.proven(host, pid, seen, since_us)
     if found is None and seen and not names.knows_any(host, pid, seen):
         found = names.claimed(host, pid, since_us, until_us) or unnamed(Cause.IDENTITY_UNREADABLE)
     if stint.started_us is None:
-        return found or names.sometime(host, pid, since_us, stint.read_us) or unnamed(Cause.NO_START_TIME)
-    found = found or names.at(host, pid, since_us, until_us)
-    return found or unnamed(watches.get(host, UNWATCHED).cause(since_us, until_us))
+        return found or _sometime_name(stint, names, watches) or unnamed(Cause.NO_START_TIME)
+    return found or names.at(host, pid, since_us, until_us) or unnamed(_seen_cause(stint, watches))
 
 
-def _living_name(stint: Stint, seen: Collection[tuple[str, int]], names: Names) -> Name:
+def _seen_cause(stint: Stint, watches: Mapping[str, NamingWatch]) -> Cause:
+    """Why a settled context with a start that looks belong to has no name."""
+    if all(look.method == _IMPORT for look in stint.sightings):
+        return watches.get(stint.host, UNWATCHED).cause(*stint.span)
+    # a process that was read and yet gives no name contradicts the start: another one began the context
+    return Cause.PID_AMBIGUOUS if stint.processes else Cause.IDENTITY_UNREADABLE
+
+
+def _sometime_name(stint: Stint, names: Names, watches: Mapping[str, NamingWatch]) -> Name | None:
+    """The name of a context without a start."""
+    since_us = stint.span[0]
+    read_us = stint.read_us if stint.settled else stint.last_look_us
+    lasted_us = _lasted_us(stint, watches)
+    length_us = stint.context_ms * 1000
+    return names.sometime(stint.host, stint.pid, since_us, read_us, length_us=length_us, lasted_us=lasted_us)
+
+
+def _lasted_us(stint: Stint, watches: Mapping[str, NamingWatch]) -> int | None:
+    """By when no death can have been that of a context without a start; ``None`` where nothing says.
+
+    A look that sees a process gone reads the list of finished rows too, so the row of that process is
+    first read by that look or the next one. A row first read two intervals (2 s at least) later is
+    another process's. It needs no watch rows of that time, so that it does not depend on how much of
+    them is at hand. A row that only an import read can be as old as the driver's load. And what a look
+    saw alive had not died by then.
+    """
+    known: list[int] = []
+    reads = [row.read_at_us for row in stint.rows if row.method != _IMPORT]
+    if reads:
+        read_us = min(reads)
+        interval_us = watches.get(stint.host, UNWATCHED).interval_us(read_us)
+        known.append(min(stint.read_us, read_us - max(TOLERANCE_US, POLLS_TO_MEET * interval_us)))
+    if stint.sightings:
+        known.append(stint.last_look_us - TOLERANCE_US)
+    return max(known, default=None)
+
+
+def _living_name(
+    stint: Stint, seen: Collection[tuple[str, int]], names: Names, watches: Mapping[str, NamingWatch]
+) -> Name:
     """The name of a context that the driver has not settled."""
     host, pid = stint.host, stint.pid
     since_us, until_us = stint.span
@@ -108,8 +151,8 @@ def _living_name(stint: Stint, seen: Collection[tuple[str, int]], names: Names) 
         found = names.of_process(host, pid, process, since_us) or names.claimed(host, pid, since_us, until_us)
         return found or unnamed(Cause.IDENTITY_UNREADABLE, process)
     found = names.at(host, pid, since_us, until_us)
-    if found is None and all(look.method == "import" for look in stint.sightings):
-        found = names.sometime(host, pid, since_us, stint.last_look_us)
+    if found is None and all(look.method == _IMPORT for look in stint.sightings):
+        found = _sometime_name(stint, names, watches)
     return found or unnamed(Cause.IDENTITY_UNREADABLE)
 
 

@@ -16,7 +16,6 @@ A single look that found a reason has no length and takes no time, but is shown 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from fractions import Fraction
 
 from gpuledger.model.quantities import Coverage
 from gpuledger.model.reasons import UnknownReason
@@ -35,6 +34,7 @@ PRECEDENCE: tuple[UnknownReason, ...] = (
     *LOSSES,
     UnknownReason.ACCOUNTING_DISABLED,
     UnknownReason.ACCOUNTING_UNSUPPORTED,
+    UnknownReason.ACCOUNTING_UNREAD,
     UnknownReason.EMPTY_LEDGER,
     UnknownReason.DEVICE_LOST,
     UnknownReason.DRIVER_UNREACHABLE,
@@ -54,17 +54,6 @@ _Look = tuple[int, int, str, str]
 
 _Verdict = tuple[int, int, str]
 """(since, until, status)."""
-
-
-def chance_of_catching(length_ms: int, interval_ms: int) -> Fraction:
-    """The chance that polling meets a job of one length: its share of the interval, 1 at most.
-
-    Args:
-        length_ms: how long the job lives.
-        interval_ms: time between two polls; more than 0.
-    """
-    assert interval_ms > 0, "one look has no interval, so no chance can be told"
-    return min(Fraction(1), Fraction(length_ms, interval_ms))
 
 
 def coverage(

@@ -13,6 +13,10 @@ back, so for a context that started at S, of the processes with its pid on its h
 4. without a kernel identity, claims count: a pid map or the driver's process name, seen within the
    context (2 s either side); a pid map before a process name; two different claims are ``pid-ambiguous``.
 
+A context without a start can be any process born early enough, whose life is long enough for it, and
+that no look proves dead before the context can have ended: only one possible answer is an answer
+(:meth:`Names.sometime`).
+
 Possible identities with the same text are one answer. Of a process that became another program
 (exec), the program in force at S counts. Kernel facts beat claims throughout.
 """
@@ -67,6 +71,10 @@ class Life:
     last_us: int
     dead_us: int | None
     programs: list[tuple[int, int, str, str]]
+
+    def can_hold(self, length_us: int) -> bool:
+        """Whether the life is long enough for a context; an unknown birth or death leaves room for any."""
+        return self.born_us is None or self.dead_us is None or self.dead_us - self.born_us >= length_us - TOLERANCE_US
 
     def may_live(self, at_us: int) -> bool:
         """Whether no look proves that it was gone by then."""
@@ -143,7 +151,10 @@ class Names:
             kind.setdefault((row.host, row.pid), []).append(row)
         self._seen_us: dict[ProcessKey, int] = {}
         self._dead_us: dict[ProcessKey, int] = {}
+        self._deaths_us: dict[tuple[str, int], set[int]] = {}
         for look in sightings:
+            if look.process_died and not isinstance(look.gone_at_us, Missing):
+                self._deaths_us.setdefault((look.host, look.pid), set()).add(look.gone_at_us)
             if look.start_ticks:
                 key = (look.host, look.boot_id, look.pid, look.start_ticks)
                 self._seen_us[key] = max(look.until_us, self._seen_us.get(key, look.until_us))
@@ -252,21 +263,42 @@ class Names:
         """The name that somebody claimed for a pid within a span; ``None`` without a claim."""
         return self._claim(host, pid, lambda row: start_us - TOLERANCE_US <= row.seen_at_us <= end_us + TOLERANCE_US)
 
-    def sometime(self, host: str, pid: int, start_us: int, read_us: int) -> Name | None:
-        """The name of a context without a start, begun by ``start_us`` at the latest and read at ``read_us``.
+    def sometime(
+        self, host: str, pid: int, start_us: int, read_us: int, *, length_us: int = 0, lasted_us: int | None = None
+    ) -> Name | None:
+        """The name of a context without a start; ``None`` where nobody is possible, which is ``no-start-time``.
 
-        Every process born by then can be it, so only one possible answer is an answer. A pid map is
-        older or younger than the file it goes with, so its times do not count.
+        Every process can be it that was born early enough, lived long enough and was not proven dead by
+        ``lasted_us``; only one possible answer is an answer. A claim counts that is not older than the
+        last death of the pid by ``lasted_us``, because it was about that process. A pid map is older or
+        younger than the file it goes with, so its times do not count otherwise.
+
+        Args:
+            start_us: the context had begun by then.
+            read_us: it had ended by then, or was seen alive.
+            length_us: how long it lasted.
+            lasted_us: no look by then can have proved the death of its process; ``None`` where the
+                source does not look regularly (one dump), so that it can have ended at any time.
         """
         possible = [
             life.name(start_us)
             for life in self.lives(host, pid).each
             if _birth(life) <= start_us + TOLERANCE_US
             and (life.born_us is not None or life.programs[0][1] <= read_us + TOLERANCE_US)
+            and (lasted_us is None or life.may_live(lasted_us))
+            and life.can_hold(length_us)
         ]
         if possible:
             return _one_answer(possible) or _AMBIGUOUS
-        return self._claim(host, pid, lambda row: row.method == "pid-map" or row.seen_at_us <= read_us + TOLERANCE_US)
+        deaths = [] if lasted_us is None else [at for at in self._deaths_us.get((host, pid), ()) if at <= lasted_us]
+        buried_us = max(deaths, default=None)
+
+        def fits(row: ProcessIdentity) -> bool:
+            if buried_us is not None and row.seen_at_us <= buried_us:
+                return False
+            return row.method == "pid-map" or row.seen_at_us <= read_us + TOLERANCE_US
+
+        return self._claim(host, pid, fits)
 
     def _claim(self, host: str, pid: int, fits: Callable[[ProcessIdentity], bool]) -> Name | None:
         """The strongest claim that fits; two different ones of one strength are ambiguous."""

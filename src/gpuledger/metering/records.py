@@ -19,14 +19,9 @@ from gpuledger.model.rows import UsageCorrection, UsageRecord, Watch
 CLOSED_AFTER_US = 5 * MINUTE_US
 """An hour is recorded once it has been over for so long (DESIGN section 6, Metering)."""
 
-FINAL_AFTER_US = 48 * HOUR_US
-"""An hour is final so long after the first pass that covered it (DESIGN section 6, Metering)."""
-
 LATE_EVIDENCE = "late-evidence"
 LATE_NAME = "late-name"
 CLOCK_STEP = "clock-step"
-REASONS: tuple[str, ...] = (LATE_EVIDENCE, LATE_NAME, CLOCK_STEP)
-"""Every reason a pass gives a correction."""
 
 _Group = tuple[str, int, str, str]
 """(meter, hour, host, device): within it an amount can change its name."""

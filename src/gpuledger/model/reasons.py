@@ -10,6 +10,7 @@ class UnknownReason(StrEnum):
 
     ACCOUNTING_DISABLED = "accounting-disabled"
     ACCOUNTING_UNSUPPORTED = "accounting-unsupported"
+    ACCOUNTING_UNREAD = "accounting-unread"
     EMPTY_LEDGER = "empty-ledger"
     RING_OVERFLOW = "ring-overflow"
     ACCOUNTING_RESET = "accounting-reset"
@@ -41,6 +42,10 @@ UNKNOWN_MEANING: dict[UnknownReason, tuple[str, str]] = {
     UnknownReason.ACCOUNTING_UNSUPPORTED: (
         "the driver keeps no accounting here (MIG mode, or a device without it)",
         "nothing enables it; living processes are still metered as observed",
+    ),
+    UnknownReason.ACCOUNTING_UNREAD: (
+        "the driver's accounting list was not read, so what ran and exited is not known",
+        "nvidia-smi --query-accounted-apps=timestamp,gpu_uuid,pid,gpu_util,mem_util,max_memory_usage,time --format=csv",
     ),
     UnknownReason.EMPTY_LEDGER: (
         "accounting was on and its list was empty, which polling cannot tell from idle",

@@ -102,6 +102,10 @@ class Watch(Row):
     living: int = 0
     detail: str = ""
 
+    def __post_init__(self) -> None:
+        if not self.status or self.since_us > self.until_us:
+            raise ValueError(f"a watch says ok or a reason, and ends after it begins: {self.status!r}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentity(Row):
@@ -210,6 +214,7 @@ class Sighting(Row):
         memory_ms: the part of the span that memory samples cover, ms; 0 when memory was not readable.
         peak_memory_mib: highest memory sample, MiB; Missing when not readable.
         busy_ms: SM activity, percent integrated over the span, in ms.
+        busy_covered_ms: the part of the span that utilisation samples cover, ms; 0 when it was not readable.
         gone_at_us: the look that first missed the context; Missing while it is alive.
         process_died: 1 when at ``gone_at_us`` the process itself was gone too, else 0.
         method: ``nvml``, ``nvidia-smi``, ``import`` or ``simulated``.
@@ -231,6 +236,7 @@ class Sighting(Row):
     memory_ms: int = 0
     peak_memory_mib: int | Missing
     busy_ms: int = 0
+    busy_covered_ms: int = 0
     gone_at_us: int | Missing
     process_died: int = 0
     method: str

@@ -165,6 +165,7 @@ class UsageReport:
         watched: device-seconds.
         never_accounted: by host, device and pid.
         problems: what was imperfect.
+        unsampled: contexts were alive, and no sample of this meter covers any of them.
     """
 
     meter: str
@@ -182,10 +183,13 @@ class UsageReport:
     watched: Watched
     never_accounted: tuple[NeverAccounted, ...]
     problems: tuple[Problem, ...]
+    unsampled: bool = False
 
     @property
     def answered(self) -> bool:
-        """Whether anything is known at all: a row, or a second that was watched."""
+        """Whether anything is known at all: a row, or a second that was watched (and sampled, for such a meter)."""
+        if self.unsampled and not (self.rows or self.unattributed):
+            return False
         measured = any(not isinstance(row.quantity, Missing) for row in self.unsettled)
         return bool(self.rows or self.unattributed or measured or self.watched.seconds)
 
@@ -193,15 +197,19 @@ class UsageReport:
     def unattributed_quantity(self) -> int | Missing:
         """Sum over the causes; Missing when nothing is known, so that no zero is printed without evidence."""
         if not self.answered:
-            return _NOTHING_KNOWN
+            return self._nothing
         return sum(line.quantity for line in self.unattributed)
 
     @property
     def total(self) -> int | Missing:
         """Rows + unattributed, exactly; Missing when nothing is known."""
         if not self.answered:
-            return _NOTHING_KNOWN
+            return self._nothing
         return sum(row.quantity for row in self.rows) + sum(line.quantity for line in self.unattributed)
+
+    @property
+    def _nothing(self) -> Missing:
+        return _NOT_SAMPLED if self.unsampled else _NOTHING_KNOWN
 
     @property
     def unsettled_quantity(self) -> int | Missing:
@@ -214,6 +222,7 @@ class UsageReport:
         return sum(row.provisional for row in self.rows) + sum(line.provisional for line in self.unattributed)
 
 
+_NOT_SAMPLED = Missing("contexts were alive, and no sample of this meter covers them")
 _NOTHING_KNOWN = Missing("no row at all, and the time was not watched")
 
 

@@ -20,7 +20,6 @@ from gpuledger.errors import GpuledgerError, NotFound, Refused, Unavailable
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.records import CLOSED_AFTER_US
 from gpuledger.model.moments import hour_floor, iso
-from gpuledger.model.problem import Problem
 from gpuledger.model.readings import Reading
 from gpuledger.model.rows import Row, Watch
 from gpuledger.operations.meter import meter
@@ -85,7 +84,8 @@ class Agent:
         plan: how to run.
         talk: says a sentence to the person.
         stopping: asked before each wait; true ends the loop.
-        looked: told when a look has been made and what is new of it written, microseconds UTC.
+        looked: told of each look whose news are written: its time, microseconds UTC, and whether the driver
+            answered.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Agent:
         plan: AgentPlan,
         talk: Callable[[str], None],
         stopping: Callable[[], bool] = lambda: False,
-        looked: Callable[[int], None] | None = None,
+        looked: Callable[[int, bool], None] | None = None,
     ) -> None:
         self._ledger = ledger
         self._source = source
@@ -111,7 +111,7 @@ class Agent:
         self._backlog: list[Row] = []
         self._troubles: dict[str, str] = {}
         self._enabled: set[str] = set()
-        self._problems: set[Problem] = set()
+        self._problems: set[tuple[str, str]] = set()
         self._metered_hour_us = 0
         self._interval_us = plan.interval_us
         self._observer = Observer(
@@ -142,9 +142,11 @@ class Agent:
     def look(self) -> None:
         """One look, written if the ledger lets it."""
         at_us, boot_us = self._clock.now_us(), self._clock.boot_us()
+        answered = True
         try:
             reading = self._source.read(at_us)
         except Unavailable as error:
+            answered = False
             self._complain("driver", error, f"the driver did not answer: {error.message}")
             self._backlog += self._observer.unreachable(at_us=at_us, method=self._source.method, sentence=error.message)
         else:
@@ -158,7 +160,7 @@ class Agent:
                 self._enable(reading)
         self._write(at_us)
         if self._looked is not None and not self._backlog:
-            self._looked(at_us)
+            self._looked(at_us, answered)
         self._adapt()
         self._hourly(at_us)
 
@@ -200,11 +202,11 @@ class Agent:
 
     def _note_problems(self, reading: Reading, at_us: int) -> None:
         """What was imperfect is said and written once for as long as it holds, not at every look."""
-        now = set(reading.problems)
-        for problem in sorted(now - self._problems, key=str):
-            self._talk(f"{iso(at_us)} note: {problem}")
-            self._backlog.append(self._remark("", at_us, str(problem)))
-        self._problems = now
+        now = {(problem.code, problem.where): problem for problem in reading.problems}
+        for place in sorted(now.keys() - self._problems):
+            self._talk(f"{iso(at_us)} note: {now[place]}")
+            self._backlog.append(self._remark("", at_us, str(now[place])))
+        self._problems = set(now)
 
     def _remark(self, device: str, at_us: int, sentence: str) -> Watch:
         """A sentence for the journal: a look of no length, which watches nothing by itself."""
@@ -220,7 +222,7 @@ class Agent:
                 continue
             try:
                 self._source.enable_accounting(device.uuid)
-            except (Unavailable, NotFound) as error:
+            except (Unavailable, NotFound, Refused) as error:
                 self._complain(device.uuid, error, f"accounting could not be enabled yet: {error.message}")
                 continue
             self._mended(device.uuid, self._clock.now_us())
@@ -275,6 +277,7 @@ class OneAgent:
     def __enter__(self) -> OneAgent:
         try:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            os.fchmod(self._descriptor, 0o640)  # as the ledger: whoever reads it may hear its pulse
         except OSError as error:
             raise Unavailable("ledger-permission", f"{self._path}: {error.strerror}", hint="check --ledger") from None
         try:

@@ -57,8 +57,8 @@ def load_evidence(ledger: Ledger, *, since_us: int, until_us: int, upto: Mapping
         sightings=tuple(sightings.values()),
         identities=tuple(identities.values()),
         watches=(
-            *ledger.coalesced_watches(first_us, last_us, "process"),
-            *first_naming_watches(ledger, hosts),
+            *_naming_watches(ledger, first_us, last_us, upto),
+            *first_naming_watches(ledger, hosts, upto),
         ),
     )
 
@@ -82,11 +82,18 @@ def _seen_before(
             yield row
 
 
-def first_naming_watches(ledger: Ledger, hosts: Iterable[str]) -> list[Watch]:
+def _naming_watches(ledger: Ledger, since_us: int, until_us: int, upto: Mapping[str, int] | None) -> Iterable[Watch]:
+    if upto is None:
+        return ledger.coalesced_watches(since_us, until_us, "process")
+    rows = ledger.scan(Watch, since_us=since_us, until_us=until_us, devices=[""], upto=upto)
+    return (row for row in rows if row.source == "process")
+
+
+def first_naming_watches(ledger: Ledger, hosts: Iterable[str], upto: Mapping[str, int] | None = None) -> list[Watch]:
     """For each host the first row that says somebody looked at names there: what died before it is before-watch."""
     found: list[Watch] = []
     for host in hosts:
-        rows = ledger.scan(Watch, hosts=[host], devices=[""], order="time", limit=8)
+        rows = ledger.scan(Watch, hosts=[host], devices=[""], order="time", limit=8, upto=upto)
         found += [row for row in rows if row.source == "process"][:1]
     return found
 
@@ -102,6 +109,24 @@ def covered_spans(passes: Iterable[Pass]) -> list[tuple[int, int]]:
         else:
             spans.append((since_us, until_us))
     return spans
+
+
+def is_covered(spans: Iterable[tuple[int, int]], hour_us: int) -> bool:
+    """Whether an hour, by its start, lies in one of the spans."""
+    return any(since_us <= hour_us < until_us for since_us, until_us in spans)
+
+
+def without(spans: Iterable[tuple[int, int]], hours: Iterable[int]) -> list[tuple[int, int]]:
+    """The spans without these hours, each given by its start."""
+    left = list(spans)
+    for hour_us in sorted(hours):
+        left = [
+            part
+            for start_us, end_us in left
+            for part in ((start_us, min(end_us, hour_us)), (max(start_us, hour_us + HOUR_US), end_us))
+            if part[0] < part[1]
+        ]
+    return left
 
 
 def uncovered(spans: Iterable[tuple[int, int]], *, since_us: int, until_us: int) -> list[tuple[int, int]]:

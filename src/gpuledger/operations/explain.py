@@ -21,17 +21,16 @@ from gpuledger.model.reasons import UNATTRIBUTED
 from gpuledger.model.rows import (
     ROWS,
     DriverRecord,
-    Pass,
     ProcessIdentity,
     Row,
     Sighting,
     UsageCorrection,
     UsageRecord,
 )
-from gpuledger.operations.evidence import counted_from, covered_spans, load_evidence, uncovered, within
+from gpuledger.operations.evidence import counted_from, load_evidence, uncovered, within
 from gpuledger.operations.living import present_evidence
 from gpuledger.operations.pulse import UNWRITTEN
-from gpuledger.operations.usage import policies, usage
+from gpuledger.operations.usage import policies, recorded_spans, usage
 
 _MOST_CHILDREN = 20
 
@@ -85,7 +84,7 @@ class _Way:
             self._ledger, meter=meter, by=("subject",), since_us=since_us, until_us=until_us, now_us=self._now_us
         )
         from_us = counted_from(self._ledger, since_us)
-        gaps = uncovered(covered_spans(self._ledger.scan(Pass)), since_us=from_us, until_us=until_us)
+        gaps = uncovered(recorded_spans(self._ledger), since_us=from_us, until_us=until_us)
         booked: list[UsageRecord | UsageCorrection] = []
         for start_us, end_us in within(gaps, since_us=from_us, until_us=until_us):
             booked += self._ledger.scan(UsageRecord, since_us=start_us, until_us=end_us)

@@ -69,10 +69,9 @@ def import_nvidia_smi(
                 rows += [_sighting(seen, name, reading, at_us) for seen in found.living]
                 rows += _driver_names(ledger, found, name, at_us)
                 status = device_status(found)
-                if status not in ("", "ok"):
+                if status != "ok":
                     unknown[found.uuid, status] = None
-                if status:
-                    rows.append(_watch(found, reading, name, at_us, status))
+                rows.append(_watch(found, reading, name, at_us, status))
         for claim in claims:
             rows.append(
                 ProcessIdentity(

@@ -30,7 +30,7 @@ def present_evidence(ledger: Ledger, *, since_us: int, until_us: int, now_us: in
     pids = {(row.host, row.pid) for row in alive}
     return replace(
         evidence,
-        sightings=(*evidence.sightings, *unwritten_sightings(alive, pulse)),
+        sightings=(*evidence.sightings, *unwritten_sightings(ledger, alive, pulse)),
         identities=(*evidence.identities, *ledger.scan(ProcessIdentity, pids=pids)) if pids else evidence.identities,
         watches=(*evidence.watches, *unwritten_watches(ledger, pulse)),
     )
@@ -49,7 +49,7 @@ def open_contexts(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) 
     identities = tuple(ledger.scan(ProcessIdentity, pids=pids))
     evidence = Evidence(
         driver_records=tuple(ledger.scan(DriverRecord, pids=pids)),
-        sightings=(*sightings.values(), *unwritten_sightings(alive, hear(ledger, now_us=now_us))),
+        sightings=(*sightings.values(), *unwritten_sightings(ledger, alive, hear(ledger, now_us=now_us))),
         identities=identities,
         watches=tuple(first_naming_watches(ledger, {host for host, _ in pids})),
     )

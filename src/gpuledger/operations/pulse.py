@@ -17,6 +17,7 @@ from pathlib import Path
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US
+from gpuledger.model.reasons import UnknownReason
 from gpuledger.model.rows import DeviceEvent, Sighting, Watch
 
 UNWRITTEN = ":/0"
@@ -27,6 +28,7 @@ LONGEST_FLUSH_US = 10 * MINUTE_US
 _LONGEST_US = LONGEST_FLUSH_US + 5 * MINUTE_US
 """No agent leaves more than this unwritten; what is older was left by one that died."""
 _BYTES = 512
+_UNREAD = (UnknownReason.DEVICE_LOST, UnknownReason.DRIVER_UNREACHABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +39,13 @@ class Pulse:
         host: the machine.
         looked_us: wall clock of the look, microseconds UTC.
         interval_us: time to the next one.
+        answered: whether the driver answered; else nothing was seen of contexts, and nothing named.
     """
 
     host: str
     looked_us: int
     interval_us: int
+    answered: bool = True
 
     def is_beating(self, now_us: int) -> bool:
         """Whether the next look is still to be waited for: now is then as good as the last look."""
@@ -67,6 +71,7 @@ def hear(ledger: Ledger, *, now_us: int) -> Pulse | None:
             host=str(told["host"]),
             looked_us=min(int(told["looked_us"]), now_us),
             interval_us=int(told["interval_us"]),
+            answered=bool(told["answered"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -76,7 +81,8 @@ def unwritten_watches(ledger: Ledger, pulse: Pulse | None) -> Iterable[Watch]:
     """What each watch of the agent would say now: its last status, until the pulse."""
     if pulse is None:
         return
-    devices = {"", *(event.device for event in ledger.scan(DeviceEvent, hosts=[pulse.host]) if not event.parent)}
+    names = {""} if pulse.answered else set()
+    devices = {*names, *(event.device for event in ledger.scan(DeviceEvent, hosts=[pulse.host]) if not event.parent)}
     for device in devices:
         rows = ledger.scan(
             Watch,
@@ -97,15 +103,22 @@ def unwritten_watches(ledger: Ledger, pulse: Pulse | None) -> Iterable[Watch]:
             yield replace(goes_on, since_us=latest.until_us, until_us=pulse.looked_us)
 
 
-def unwritten_sightings(alive: Iterable[Sighting], pulse: Pulse | None) -> Iterable[Sighting]:
-    """Contexts that the agent saw last and has not missed since: alive until the pulse, without samples."""
-    if pulse is None:
+def unwritten_sightings(ledger: Ledger, alive: Iterable[Sighting], pulse: Pulse | None) -> Iterable[Sighting]:
+    """Contexts that the agent saw last and has not missed since: alive until the pulse, without samples.
+
+    Not those of a device that it does not read now: nothing was missed there, and nothing seen.
+    """
+    if pulse is None or not pulse.answered:
         return
+    unread = {row.device for row in unwritten_watches(ledger, pulse) if row.status in _UNREAD}
+    unread |= {event.device for event in ledger.scan(DeviceEvent, hosts=[pulse.host]) if event.parent in unread}
     for row in alive:
+        if row.device in unread:
+            continue
         since_us = row.until_us
         is_its_own = row.host == pulse.host and row.method != "import"
         if is_its_own and isinstance(row.gone_at_us, Missing) and 0 < pulse.looked_us - since_us <= _LONGEST_US:
             yield replace(
                 row, writer="", number=0, since_us=since_us, until_us=pulse.looked_us, samples=0, memory_mib_ms=0,
-                memory_ms=0, busy_ms=0,
+                memory_ms=0, busy_ms=0, busy_covered_ms=0,
             )  # fmt: skip

@@ -36,7 +36,8 @@ def recall(ledger: Ledger, *, host: str, now_us: int) -> Memory:
     ]
     for watch in watches:
         if watch.readings:
-            memory.looked_us[watch.device] = max(watch.until_us, memory.looked_us.get(watch.device, 0))
+            key = (watch.source, watch.device)
+            memory.looked_us[key] = max(watch.until_us, memory.looked_us.get(key, 0))
     for device in memory.devices.values():
         if not device.parent:
             memory.lists[device.device] = _list(ledger, host, device.device, watches)

@@ -60,7 +60,7 @@ def start(
     enable_accounting: bool,
     talk: Callable[[str], None],
     stopping: Callable[[], bool],
-    looked: Callable[[int], None],
+    looked: Callable[[int, bool], None],
 ) -> Agent:
     """An agent ready to run."""
     return Agent(

@@ -12,7 +12,7 @@ from gpuledger.errors import Misconfigured
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.coverage import coverage
 from gpuledger.metering.derive import derive
-from gpuledger.model.meters import GPU_BUSY, GPU_CONTEXT, Meter
+from gpuledger.model.meters import GPU_BUSY, GPU_CONTEXT, GPU_MEMORY, Meter
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US
 from gpuledger.model.policy import Policy
@@ -25,12 +25,15 @@ from gpuledger.operations.evidence import (
     first_naming_watches,
     uncovered,
     within,
+    without,
 )
 from gpuledger.operations.living import open_contexts, present_evidence
 from gpuledger.operations.pulse import hear, unwritten_watches
+from gpuledger.operations.touched import touched_hours
 from gpuledger.sources import policy_file
 
 _SETTLED = "settled"
+_EVIDENCE = (DriverRecord, Sighting, Watch)
 _PLACES = frozenset({"class", "device", "host", "host-owner"})
 """Groupings that need to know where; for all others amounts are added up over hosts and devices by the store."""
 
@@ -46,7 +49,7 @@ def window(ledger: Ledger, *, since: int | None, until: int | None, now_us: int)
         Misconfigured: ``empty-window`` when it ends before it begins.
     """
     hosts = {event.host for event in ledger.scan(DeviceEvent)}
-    first_us, last_us = ledger.span_of((DriverRecord, Sighting, Watch))
+    last_us = ledger.last_moment(_EVIDENCE) if until is None else now_us
     if until is not None:
         until_us = min(until, now_us)
     elif isinstance(last_us, Missing) or first_naming_watches(ledger, hosts):
@@ -54,8 +57,10 @@ def window(ledger: Ledger, *, since: int | None, until: int | None, now_us: int)
         until_us = now_us if pulse is None or not pulse.is_beating(now_us) else pulse.looked_us
     else:
         until_us = (last_us // SECOND_US + 1) * SECOND_US
-    first_us = until_us if isinstance(first_us, Missing) else min(first_us, until_us)
-    since_us = first_us if since is None else since
+    since_us = since
+    if since_us is None:
+        first_us, _ = ledger.span_of(_EVIDENCE)
+        since_us = until_us if isinstance(first_us, Missing) else min(first_us, until_us)
     if since_us > until_us or (since is not None and since_us == until_us):
         raise Misconfigured("empty-window", "the window ends before it begins", hint="--since must lie before --until")
     return since_us, until_us
@@ -102,7 +107,20 @@ def usage(ledger: Ledger, *, meter: str, by: Sequence[str], since_us: int, until
         classes=answer.classes,
         coverage=answer.coverage,
         open_contexts=answer.open_contexts,
+        unsampled=not answer.amounts and _is_unsampled(ledger, asked, since_us, until_us),
     )
+
+
+def _is_unsampled(ledger: Ledger, meter: Meter, since_us: int, until_us: int) -> bool:
+    """Whether contexts were alive and no sample of a sampled meter covers any: then nothing is not zero."""
+    if meter is GPU_CONTEXT:
+        return False
+    alive = False
+    for row in ledger.scan(Sighting, since_us=since_us, until_us=until_us):
+        if row.memory_ms if meter is GPU_MEMORY else row.busy_covered_ms:
+            return False
+        alive = True
+    return alive
 
 
 def answer_window(
@@ -113,7 +131,7 @@ def answer_window(
     changes_us = sorted({effective_us for effective_us, _ in versions})
     grain = grain_for(by=by, changes_us=changes_us, since_us=since_us, until_us=until_us)
     from_us = counted_from(ledger, since_us)
-    gaps = uncovered(covered_spans(ledger.scan(Pass)), since_us=from_us, until_us=until_us)
+    gaps = uncovered(recorded_spans(ledger), since_us=from_us, until_us=until_us)
     amounts = [
         amount
         for start_us, end_us in within(gaps, since_us=from_us, until_us=until_us)
@@ -145,6 +163,17 @@ def answer_window(
         naming=Naming(texts=ledger.texts(keys), versions=versions),
         classes=classes,
     )
+
+
+def recorded_spans(ledger: Ledger) -> list[tuple[int, int]]:
+    """The spans of hours that records answer: recorded, and not touched by evidence that no pass has seen.
+
+    What touches a recorded hour late is shown at once, derived; the next pass books it as a correction.
+    """
+    passes = list(ledger.scan(Pass))
+    if not passes:
+        return []
+    return without(covered_spans(passes), touched_hours(ledger, passes, ledger.marks()))
 
 
 def recorded_amounts(

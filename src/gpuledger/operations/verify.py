@@ -6,7 +6,6 @@ waits for the next pass is no difference.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
@@ -20,6 +19,7 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US, HOUR_US, iso
 from gpuledger.model.rows import ROWS, Pass, UsageCorrection, UsageRecord
 from gpuledger.operations.evidence import covered_spans, load_evidence
+from gpuledger.operations.touched import seen_by
 
 _MOST_FINDINGS = 20
 
@@ -75,9 +75,9 @@ def _stored(ledger: Ledger, kept_root: str) -> list[Check]:
 
 def _derived_again(ledger: Ledger, progress: Callable[[int, int], None] | None) -> Check:
     """Derived = recorded + corrections, for every recorded hour."""
-    passes = sorted(ledger.scan(Pass), key=lambda row: (row.at_us, row.covered_until_us))
+    passes = list(ledger.scan(Pass))
     spans = covered_spans(passes)
-    marks: dict[str, int] = json.loads(passes[-1].evidence_marks) if passes else {}
+    marks = seen_by(passes)
     findings: list[str] = []
     days = list(_days(spans))
     for done, (since_us, until_us) in enumerate(days, start=1):
@@ -87,7 +87,7 @@ def _derived_again(ledger: Ledger, progress: Callable[[int, int], None] | None) 
             ledger.scan(UsageRecord, since_us=since_us, until_us=until_us),
             ledger.scan(UsageCorrection, since_us=since_us, until_us=until_us),
             covered_hours=range(since_us, until_us, HOUR_US),
-            recorded_at_us=passes[-1].at_us,
+            recorded_at_us=0,
             watches=evidence.watches,
         )
         findings += [

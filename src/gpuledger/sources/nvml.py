@@ -16,7 +16,7 @@ from gpuledger.errors import NotFound, Refused
 from gpuledger.model.missing import Missing
 from gpuledger.model.problem import Problem
 from gpuledger.model.readings import DeviceReading, LivingContext, Reading
-from gpuledger.sources.nvml_accounting import EMPTY_LOOK, MIB, AccountingList, AccountingLook
+from gpuledger.sources.nvml_accounting import EMPTY_LOOK, MIB, UNREAD_LOOK, AccountingList, AccountingLook
 from gpuledger.sources.nvml_binding import Binding, Handle, Trouble, initialise, meaning_of, unavailable
 from gpuledger.sources.nvml_lean import load_binding
 from gpuledger.sources.nvml_processes import (
@@ -249,7 +249,7 @@ class NvmlSource:
             accounting = "unsupported"
         look = self._read_accounting(device, accounting, now_us, problems)
         if look is None:
-            accounting, look = "unknown", EMPTY_LOOK
+            accounting, look = "unknown", UNREAD_LOOK
         if device.mig:
             placed = self._read_slice_entries(device, problems)
             busy = NO_BUSY  # the driver samples no process under MIG

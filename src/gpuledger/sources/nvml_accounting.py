@@ -79,11 +79,12 @@ class AccountingLook:
     finished: tuple[FinishedRow, ...] = ()
     running: Mapping[int, int | Missing] = field(default_factory=dict)
     doubled: frozenset[int] = frozenset()
-    listed: int = 0
+    listed: int | Missing = 0
     problems: tuple[Problem, ...] = ()
 
 
 EMPTY_LOOK = AccountingLook()
+UNREAD_LOOK = AccountingLook(listed=Missing("the list could not be read"))
 
 
 class AccountingList:

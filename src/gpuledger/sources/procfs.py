@@ -150,6 +150,9 @@ def read_identity(
     words = raw.rstrip(b"\0").decode("utf-8", "replace").split("\0") if raw else []
     if isinstance(exe, Missing):
         unread.append(f"exe: {exe.reason}")
+    cwd = _link(f"{folder}/cwd")
+    if isinstance(cwd, Missing):
+        unread.append(f"cwd: {cwd.reason}")
     uid = _uid(_part(f"{folder}/status", unread))
     membership = _membership(folder, unread)
     after = read_stat(pid, proc=proc)
@@ -163,6 +166,7 @@ def read_identity(
     text = IdentityText(
         exe="" if isinstance(exe, Missing) else exe,
         command=redact(words) or redact((f"[{after.comm}]",)),
+        cwd=cwd if not isinstance(cwd, Missing) and cwd.startswith("/") else "",
         user=(user_name or login_name)(int(uid)) if uid else "",
         uid=uid,
         cgroup=membership.path,
@@ -213,16 +217,17 @@ def presence(pid: int, *, proc: Path = PROC) -> tuple[int, int] | Missing:
 def _program(folder: str) -> tuple[str | Missing, bytes, int]:
     """Executable, raw command line, and a mark of both: read again when an exec falls between the two."""
     for _ in range(3):
-        exe = _exe(folder)
+        exe = _link(f"{folder}/exe")
         raw = _part(f"{folder}/cmdline", [])
-        if _exe(folder) == exe:
+        if _link(f"{folder}/exe") == exe:
             break
     return exe, raw, hash((str(exe), raw))
 
 
-def _exe(folder: str) -> str | Missing:
+def _link(path: str) -> str | Missing:
+    """Where ``exe`` or ``cwd`` points."""
     try:
-        link = os.readlink(f"{folder}/exe")  # noqa: PTH115 - ten times a second, and a fifth of the price
+        link = os.readlink(path)  # noqa: PTH115 - ten times a second, and a fifth of the price
     except OSError as error:  # a kernel thread has none, a foreign user's is not shown, a zombie's is gone
         return Missing(_why(error))
     return os.fsencode(link).decode("utf-8", "replace").removesuffix(" (deleted)")

@@ -1,10 +1,13 @@
 """Takes secrets out of command lines before anything else sees them.
 
-Words of a command in, text out; pure. Redacted are the values of options, assignments, headers and
-keys whose names hold secrets (``secret_names``); what a few well-known programs take without a telling
-name (``mysql -pSECRET``, ``curl -u user:SECRET``); passwords in URLs; and values whose shape gives them
-away (``hf_...``, ``sk-...``, JWTs). Words that are whole command lines themselves (``bash -c "..."``,
+Words of a command in, text out; pure. Redacted are the values of options, assignments, subscripts, keys
+and headers whose names hold secrets (``secret_names``; reading them in code is ``named_values``'s work);
+what a few well-known programs take without a telling name (``mysql -pSECRET``, ``curl -u user:SECRET``);
+passwords in URLs; and values whose shape gives them away (``hf_...``, ``sk-...``, JWTs, forty or more
+mixed characters behind an option). Words that are whole command lines themselves (``bash -c "..."``,
 process titles) are read the same way. In doubt the value goes, since what is written stays.
+
+Hexadecimal alone is no such shape: container ids, commits, digests and device UUIDs name what ran.
 """
 
 from __future__ import annotations

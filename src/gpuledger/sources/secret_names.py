@@ -15,9 +15,12 @@ class Secrecy(IntEnum):
     """How surely a name's value is a secret."""
 
     NO = 0
-    LIKELY = 1
-    """Unless the value is a number, a switch such as ``true``, or looks like the next option."""
-    SURE = 2
+    COUNT = 1
+    """``--tokens``, ``--keys``: unless the value is a number, a switch, or looks like the next option."""
+    LIKELY = 2
+    """``--auth``, ``--pin``: unless the value is a switch such as ``true``, a number of at most three
+    digits (``ffmpeg -pass 1``, ``--led-pin 18``), or looks like the next option."""
+    SURE = 3
 
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -31,7 +34,8 @@ _SURE_ENDS = (
     "privatekey", "userpass",
 )  # fmt: skip
 """Ends of words written together: ``PGPASSWORD``, ``hftoken``, ``mysecret``."""
-_LIKELY_LAST = frozenset({"auth", "pass", "cookie", "cookies", "tokens", "keys", "bearer"})
+_LIKELY_LAST = frozenset({"auth", "pass", "cookie", "cookies", "bearer", "pin"})
+_COUNT_LAST = frozenset({"tokens", "keys"})
 
 _ABOUT = frozenset({
     "file", "files", "filename", "path", "dir", "directory", "env", "var", "stdin", "url", "uri", "endpoint",
@@ -85,7 +89,11 @@ def secrecy_of(name: str) -> Secrecy:
         return Secrecy.SURE
     place = next((at for at, word in enumerate(words) if _is_secret_word(word, words)), -1)
     if place < 0:
-        return Secrecy.LIKELY if words[-1] in _LIKELY_LAST and not _is_counted(words) else Secrecy.NO
+        if _is_counted(words):
+            return Secrecy.NO
+        if words[-1] in _COUNT_LAST:
+            return Secrecy.COUNT
+        return Secrecy.LIKELY if words[-1] in _LIKELY_LAST else Secrecy.NO
     if len(words) > place + 1 and (words[-1] in _ABOUT or (words[place] == "token" and words[-1] in _OF_TOKENS)):
         return Secrecy.NO
     return Secrecy.SURE

@@ -97,17 +97,13 @@ class AccountingList:
 
 
 def device_status(device: DeviceReading) -> str:
-    """``ok``, or why a device's accounting list says nothing at this look: an ``UnknownReason``.
-
-    Empty where the list was not read at all, as in a dump that shows only the living: then there is
-    nothing to say about it.
-    """
+    """``ok``, or why a device's accounting list says nothing at this look: an ``UnknownReason``."""
     if device.accounting == "unsupported":
         return UnknownReason.ACCOUNTING_UNSUPPORTED
     if device.accounting == "disabled":
         return UnknownReason.ACCOUNTING_DISABLED
     if isinstance(device.listed, Missing):
-        return ""
+        return UnknownReason.ACCOUNTING_UNREAD
     return "ok" if device.listed or device.finished else UnknownReason.EMPTY_LEDGER
 
 

@@ -15,6 +15,9 @@ from gpuledger.model.rows import Sighting
 START_TOLERANCE_US = 2_000_000
 """Two readings of one context's start agree within this: an exec and a driver stamp use different clocks."""
 
+BUSY_BUFFER_MS = 10_000
+"""The driver's utilisation samples reach back about 10 s (72 samples of a shared buffer, ``gpu_acct.c``)."""
+
 ALIVE = Missing("still alive")
 
 
@@ -31,7 +34,7 @@ class LiveContext:
         last_look_us: last look that saw it.
         absent_readings: consecutive looks whose accounting list did not hold it.
         accounted: as in a :class:`Sighting`.
-        samples, memory_mib_ms, memory_ms, busy_ms, peak_memory_mib: of the unwritten span.
+        samples, memory_mib_ms, memory_ms, busy_ms, busy_covered_ms, peak_memory_mib: of the unwritten span.
     """
 
     device: str
@@ -48,6 +51,7 @@ class LiveContext:
     memory_mib_ms: int = 0
     memory_ms: int = 0
     busy_ms: int = 0
+    busy_covered_ms: int = 0
     peak_memory_mib: int | Missing = field(default_factory=lambda: Missing("no memory sample"))
 
     def is_same(self, seen: LivingContext, named: Named | None) -> bool:
@@ -72,7 +76,9 @@ class LiveContext:
             held = self.peak_memory_mib
             self.peak_memory_mib = seen.memory_mib if isinstance(held, Missing) else max(held, seen.memory_mib)
         if not isinstance(seen.busy_percent, Missing):
-            self.busy_ms += seen.busy_percent * covered_ms // 100
+            sampled_ms = min(covered_ms, BUSY_BUFFER_MS)
+            self.busy_ms += seen.busy_percent * sampled_ms // 100
+            self.busy_covered_ms += sampled_ms
         self.samples += 1
         self.last_look_us = max(at_us, self.last_look_us)
 
@@ -90,7 +96,7 @@ class LiveContext:
         if not isinstance(self.started_at_us, Missing) or isinstance(started, Missing) or started >= self.seen_from_us:
             return None
         proven = replace(self, started_at_us=started, since_us=started, last_look_us=self.seen_from_us, samples=0)
-        proven.memory_mib_ms = proven.memory_ms = proven.busy_ms = 0
+        proven.memory_mib_ms = proven.memory_ms = proven.busy_ms = proven.busy_covered_ms = 0
         self.seen_from_us = started
         return proven
 
@@ -111,12 +117,13 @@ class LiveContext:
             memory_ms=self.memory_ms,
             peak_memory_mib=self.peak_memory_mib,
             busy_ms=self.busy_ms,
+            busy_covered_ms=self.busy_covered_ms,
             gone_at_us=gone_at_us,
             process_died=int(died),
             method=method,
         )
         self.since_us = self.last_look_us
-        self.samples = self.memory_mib_ms = self.memory_ms = self.busy_ms = 0
+        self.samples = self.memory_mib_ms = self.memory_ms = self.busy_ms = self.busy_covered_ms = 0
         return row
 
 

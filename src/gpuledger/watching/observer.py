@@ -67,13 +67,13 @@ class Memory:
         devices: last event by device UUID.
         lists: rows of each device that the driver may still list, and its last known mode.
         contexts: contexts that were alive at the last look, by (device, pid).
-        looked_us: the last look by device UUID; the naming watch under ''. Empty at the first run.
+        looked_us: the last look by (source, device), as in a watch. Empty at the first run.
     """
 
     devices: dict[str, DeviceEvent] = field(default_factory=dict)
     lists: dict[str, AccountingList] = field(default_factory=dict)
     contexts: dict[tuple[str, int], LiveContext] = field(default_factory=dict)
-    looked_us: dict[str, int] = field(default_factory=dict)
+    looked_us: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 class Observer:
@@ -174,7 +174,11 @@ class Observer:
         moved_s = (offset_us - before_us) // 1_000_000
         sentence = f"the clock was set {'forward' if moved_s > 0 else 'back'} {abs(moved_s)} s"
         rows.extend(self.flush(method, at_us))
-        rows.extend(span.gap(at_us, at_us, UnknownReason.CLOCK_STEP, sentence) for span in self._spans.values())
+        # the wall-clock time that was lived twice, or skipped, is what nobody can tell apart
+        rows.extend(
+            span.gap(min(at_us, span.until_us), max(at_us, span.until_us), UnknownReason.CLOCK_STEP, sentence)
+            for span in self._spans.values()
+        )
         for span in self._spans.values():
             span.cut(at_us)
         for context in self._contexts.values():
@@ -198,7 +202,7 @@ class Observer:
     ) -> None:
         """One look of one source: continues its span, or begins one, with the gap before it as a row."""
         span = self._spans.get((source, device))
-        earlier_us = self._looked_us.pop(device, None) if span is None else span.until_us
+        earlier_us = self._looked_us.pop((source, device), None) if span is None else span.until_us
         if span is None:
             since_us = at_us if earlier_us is None else earlier_us
             span = WatchSpan(

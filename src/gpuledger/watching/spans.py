@@ -37,12 +37,14 @@ class WatchSpan:
     ) -> list[Watch]:
         """Take one more look; a change of status or interval ends the span and begins the next.
 
-        The time between two looks belongs to what the later look found.
+        The time between two looks belongs to what the later look found. What is new is written at once,
+        so that the last row written of a source always says how it stands.
 
         Returns:
-            The row of the span that ended, or nothing.
+            The row of the span that ended, and the first of the one that began; mostly nothing.
         """
         ended: list[Watch] = []
+        is_new = status != self.status
         told_anew = bool(self.readings and detail and self.detail) and detail != self.detail
         if told_anew or (status, interval_ms) != (self.status, self.interval_ms):
             ended = self.cut(self.until_us)
@@ -52,7 +54,7 @@ class WatchSpan:
         self.new_rows += new_rows
         self.living = max(self.living, living)
         self.detail = detail or self.detail
-        return ended
+        return [*ended, *self.cut(at_us)] if is_new else ended
 
     def cut(self, at_us: int) -> list[Watch]:
         """Write what is unwritten up to the last look; the next span begins at ``at_us``."""

@@ -96,6 +96,7 @@ _TABLES: dict[str, str] = {
   memory_ms INTEGER NOT NULL,
   peak_memory_mib INTEGER,
   busy_ms INTEGER NOT NULL,
+  busy_covered_ms INTEGER NOT NULL,
   gone_at_us INTEGER,
   process_died INTEGER NOT NULL,
   method TEXT NOT NULL,
