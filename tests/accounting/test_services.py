@@ -49,6 +49,12 @@ CASES = [
     ("torchrun:/a/t.py by al", {"command": "python -m torch.distributed.run /a/t.py", "user": "al"}),
     ("torchrun:pkg.main by al", {"command": "python -m torch.distributed.launch -m pkg.main", "user": "al"}),
     ("torchrun", {"command": "torchrun --help"}),
+    ("torchrun:/h/p1/t.py by al", {"command": "torchrun t.py", "user": "al", "cwd": "/h/p1"}),
+    ("torchrun:t in /h/p1 by al", {"command": "torchrun -m t", "user": "al", "cwd": "/h/p1"}),
+    # the interpreter's options, and the folder a script was started in
+    ("vllm", {"command": "python -W ignore -uIm vllm.entrypoints.api_server", "cwd": "/"}),
+    ("vllm", {"command": "bash -e /opt/bin/vllm serve"}),
+    ("comfyui", {"command": "python main.py --listen", "cwd": "/home/al/ComfyUI"}),
 ]
 
 
@@ -70,6 +76,8 @@ OTHERS = [
     {"command": "python -c import_vllm"},
     {"command": "python"},
     {"command": "python -m mypackage.vllm"},
+    {"command": "python -uc import_vllm /x/vllm"},
+    {"command": "python -W vllm"},
     {"command": "bash -c torchrun", "exe": "/usr/bin/bash"},
     {"unit": "my-ollama-proxy.service", "command": "/opt/proxy"},
     {"image": "evil/ollama", "command": "/x"},

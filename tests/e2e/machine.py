@@ -7,6 +7,7 @@ In: a folder. Out: processes with names, ended with the test; a clock file for `
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -20,6 +21,9 @@ import pytest
 HERE = Path(__file__).parent
 NOBODY = 65534
 """The user that owns nothing, on every Linux."""
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
+"""The user of every process that a test starts."""
 
 PATIENCE_S = 30.0
 """How long anything is waited for: a hundred times what it takes, so that a loaded machine fails no test."""

@@ -1,22 +1,27 @@
-"""What nvidia-smi would print of the fake driver's state: its accounted processes as CSV, everything as XML."""
+"""What nvidia-smi would print of the fake driver's state: its accounted processes as CSV, everything as XML.
+
+Run as a program it is that ``nvidia-smi``: it prints the XML of the state file it is given, as it is now.
+"""
 
 from __future__ import annotations
 
+import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fake_driver.fake_driver import MIB, FakeDriver
+from fake_driver.fake_driver import MIB, Line, lines_of
 
+TESTS = Path(__file__).resolve().parents[1]
 CSV_HEADER = (
     "timestamp, gpu_name, gpu_bus_id, gpu_serial, gpu_uuid, pid, gpu_utilization [%], mem_utilization [%], "
     "max_memory_usage [MiB], time [ms]"
 )
 
 
-def csv(driver: FakeDriver, at_us: int) -> str:
+def csv(lines: list[Line], at_us: int) -> str:
     """``--query-accounted-apps=... --format=csv``: a running row says 0 ms, and no row says when it began."""
     stamp = _moment(at_us).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
-    lines = driver.lines()
     names = {line[1]: (line[2], line[4]) for line in lines if line[0] == "gpu"}
     rows = [CSV_HEADER]
     for pid, gpu, ms, peak, percent, memory_percent, _ in _accounted(lines):
@@ -27,9 +32,8 @@ def csv(driver: FakeDriver, at_us: int) -> str:
     return "\n".join(rows) + "\n"
 
 
-def xml(driver: FakeDriver, at_us: int) -> str:
+def xml(lines: list[Line], at_us: int) -> str:
     """``-q -x``, the parts that matter."""
-    lines = driver.lines()
     gpus = [line for line in lines if line[0] == "gpu"]
     parts = [
         '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">\n<nvidia_smi_log>',
@@ -61,17 +65,17 @@ def xml(driver: FakeDriver, at_us: int) -> str:
     return "\n".join((*parts, "</nvidia_smi_log>\n"))
 
 
-def install(folder: Path) -> tuple[Path, Path]:
-    """A program called ``nvidia-smi`` that prints a file: (the folder for PATH, the file)."""
-    programs, printed = folder / "bin", folder / "printed.xml"
+def install(folder: Path, state: Path) -> Path:
+    """A program called ``nvidia-smi`` that prints the driver's state at each call; returns its folder, for PATH."""
+    programs = folder / "bin"
     programs.mkdir()
     program = programs / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\ncat '{printed}'\n")
+    program.write_text(f"#!/bin/sh\nPYTHONPATH='{TESTS}' exec '{sys.executable}' -S -m e2e.smi '{state}'\n")
     program.chmod(0o755)
-    return programs, printed
+    return programs
 
 
-def _accounted(lines: list[list[str]]) -> list[tuple[str, str, str, int, str, str, int]]:
+def _accounted(lines: list[Line]) -> list[tuple[str, str, str, int, str, str, int]]:
     """Finished rows, then running ones: pid, gpu, ms, MiB, percent, memory percent, running."""
     rows = [
         (line[2], line[1], line[4], int(line[5]) // MIB, line[6], line[7], 0) for line in lines if line[0] == "dead"
@@ -82,3 +86,7 @@ def _accounted(lines: list[list[str]]) -> list[tuple[str, str, str, int, str, st
 
 def _moment(at_us: int) -> datetime:
     return datetime.fromtimestamp(at_us // 1_000_000, tz=UTC)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(xml(lines_of(Path(sys.argv[1]).read_text()), time.time_ns() // 1000))

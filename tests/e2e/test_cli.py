@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from e2e.box import GPU, Box, short, sums_up
+from e2e.machine import ME
 from gpuledger.model.moments import HOUR_US, iso, parse_moment
 
 MORNING_US = parse_moment("2026-11-29T10:10:00Z", now_us=0)
@@ -185,7 +186,7 @@ def test_policy_names_services_and_owners_for_all_time(box: Box) -> None:
     policy.write_text(
         "effective_from: 2026-11-01T00:00:00Z\n"
         "services:\n  - {service: lab-training, team: vision, match: {command: 'train\\.py'}}\n"
-        "owners:\n  users: {root: {team: ops}}\n"
+        f"owners:\n  users: {{{ME}: {{team: ops}}}}\n"
     )
     first = box.run("apply", str(policy), "--format", "json").json
     second = box.run("apply", str(policy), "--format", "json").json

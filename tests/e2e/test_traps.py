@@ -6,7 +6,7 @@ import pytest
 
 from e2e import smi
 from e2e.box import GPU, HOST, OTHER_GPU, Box, reasons, short, sums_up
-from e2e.machine import eventually
+from e2e.machine import ME, eventually
 from gpuledger.model.moments import HOUR_US, iso, parse_moment
 
 MORNING_US = parse_moment("2026-11-29T10:10:00Z", now_us=0)
@@ -191,7 +191,7 @@ def test_a_daemon_that_never_exits_was_there_before_accounting(bare: Box) -> Non
     assert usage["provisional"]["quantity"] == last
     (listed,) = usage["never_accounted"]
     assert listed == blind["never_accounted"][0]
-    assert (listed["pid"], listed["memory_mib"], listed["user"]) == (daemon.pid, 2196, "root")
+    assert (listed["pid"], listed["memory_mib"], listed["user"]) == (daemon.pid, 2196, ME)
     assert listed["service"].startswith(f"script:{daemon.script} by ")
     assert 7_800_000 <= listed["uptime_ms"] < 8_100_000
     assert listed["quantity"] == usage["total"]
@@ -282,7 +282,7 @@ def test_the_same_rows_read_twice_from_two_sources_after_a_restart(box: Box, fir
             continue
         dump = box.folder / f"dump.{source}"
         printed = smi.csv if source == "csv" else smi.xml
-        dump.write_text(printed(box.driver, box.clock.now_us()))
+        dump.write_text(printed(box.driver.lines(), box.clock.now_us()))
         report = box.run("import", "nvidia-smi", str(dump), "--host", HOST, "--zone", "UTC", "--format", "json").json
         assert report["finished"] == 4
     usage, metered = box.read("usage", f"usage --now {later_than(box)}")

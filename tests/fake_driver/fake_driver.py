@@ -40,6 +40,11 @@ def build(directory: Path) -> Path:
     return directory
 
 
+def lines_of(text: str) -> list[Line]:
+    """The lines of a state file, each as its words."""
+    return [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+
+
 def now_us() -> int:
     """The wall clock that the libraries stamp by, microseconds."""
     return time.time_ns() // 1000
@@ -243,7 +248,7 @@ class FakeDriver:
         with Path(f"{self.state}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             text = self.state.read_text() if self.state.exists() else ""
-            lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+            lines = lines_of(text)
             yield lines
             written = "".join("\t".join(line) + "\n" for line in lines)
             if written != text:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpuledger.ledger import Ledger, verify_ledger
-from gpuledger.ledger.schema import KINDS, METADATA
+from gpuledger.ledger.kinds import KINDS
+from gpuledger.ledger.schema import METADATA
 from gpuledger.model.identity import IdentityText
 
 TABLES = sorted(METADATA.tables)

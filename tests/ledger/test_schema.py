@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from gpuledger.ledger import Ledger
-from gpuledger.ledger.schema import KIND_OF, KINDS, METADATA, SCHEMA_VERSION
-from gpuledger.model.rows import ROWS
+from gpuledger.ledger.schema import METADATA, SCHEMA_VERSION
 
 TABLES = sorted(METADATA.tables)
 
@@ -60,15 +58,6 @@ def test_every_table_and_column_is_explained(table: str) -> None:
     for item in (METADATA.tables[table], *METADATA.tables[table].columns):
         assert item.comment, item.name
         assert item.comment.endswith("."), item.comment
-
-
-def test_every_row_kind_has_a_table_in_the_order_of_the_chain() -> None:
-    """KINDS lists what ROWS lists, and no field is left without a column."""
-    assert tuple(kind.row for kind in KINDS) == ROWS
-    for row, kind in KIND_OF.items():
-        names = [column.name for column in kind.table.columns]
-        assert names[: len(fields(row))] == [field.name for field in fields(row)]
-        assert set(kind.key) | set(kind.figures) | {kind.time} <= set(names)
 
 
 def test_the_file_says_what_it_is(ledger: Ledger, place: Path, bare) -> None:

@@ -93,6 +93,56 @@ def test_rows_without_a_start_say_so(make: Any) -> None:
     assert named.subject == "xtts"
 
 
+def test_a_row_read_long_after_a_death_is_not_named_after_the_dead(make: Any) -> None:
+    """The look that found pid 7 dead read the list as well: a row first read hours later is another process's."""
+    rows = [
+        make.identity("alice", 0, seen=1000), make.look(1000, 10_000, gone=11_000, died=True),
+        make.driver(None, 10_000, read=12_000, method="nvidia-smi"), make.watch(0, 36_000_000),
+    ]  # fmt: skip
+    later = make.driver(None, 300, read=30_000_000, method="nvidia-smi")
+    found = contexts(make.evidence([*rows, later]))
+    assert [(context.subject, context.context_ms) for context in found] == [
+        ("alice", 10_000),
+        ("unattributed:no-start-time", 300),
+    ]
+    assert contexts(make.evidence([later, *reversed(rows)])) == found
+    soon = make.driver(None, 300, read=12_999, method="nvidia-smi")
+    assert {context.subject for context in contexts(make.evidence([*rows, soon]))} == {"alice"}
+
+
+def test_a_dump_says_nothing_of_when_its_rows_ended(make: Any) -> None:
+    """A row that only an import read can be as old as the driver's load, but no longer than the life of its process."""
+    rows = [
+        make.identity("alice", 0, seen=1000), make.look(1000, 10_000, gone=11_000, died=True, accounted="no"),
+        make.watch(0, 36_000_000),
+    ]  # fmt: skip
+    dump = make.driver(None, 300, read=30_000_000, method="import")
+    named, unnamed = (
+        [context.subject for context in contexts(make.evidence([*rows, row])) if context.settled]
+        for row in (dump, replace(dump, context_ms=14_000))
+    )
+    assert (named, unnamed) == (["alice"], ["unattributed:no-start-time"])
+
+
+def test_seen_alive_and_unreadable_or_never_seen(make: Any) -> None:
+    """Only a look at that very context says identity-unreadable; the look of a dump never read /proc."""
+    row, watch = make.driver(20_000, 9000), make.watch(0, 60_000)
+    words = {"start": 20_000, "start_ticks": 0, "boot_id": ""}
+    look, dumped = make.look(21_000, 25_000, **words), make.look(25_000, 25_000, method="import", **words)
+    told = {
+        name: contexts(make.evidence([row, watch, *looks]))[0].subject.partition(":")[2]
+        for name, looks in (("unseen", []), ("seen", [look]), ("dumped", [dumped]))
+    }
+    assert told == {"unseen": "between-samples", "seen": "identity-unreadable", "dumped": "between-samples"}
+
+
+def test_a_process_that_was_read_and_cannot_have_begun_the_context_is_ambiguous(make: Any) -> None:
+    """It was born 5 s after the driver's start, so another process of its pid opened the device."""
+    rows = [make.driver(20_000, 9000), make.look(26_000, 28_000, start=20_000), make.identity("b", 25_000)]
+    (context,) = contexts(make.evidence([*rows, make.watch(0, 60_000)]))
+    assert context.subject == "unattributed:pid-ambiguous"
+
+
 def test_unnamed_rows_carry_the_cause_of_the_watch(make: Any) -> None:
     """The naming watch of the host decides."""
     row = make.driver(20_000, 500)

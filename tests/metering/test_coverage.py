@@ -1,11 +1,10 @@
 """Coverage: what was watched, and why the rest is UNKNOWN."""
 
-from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from gpuledger.metering.coverage import LOSSES, PRECEDENCE, chance_of_catching, coverage
+from gpuledger.metering.coverage import LOSSES, PRECEDENCE, coverage
 from gpuledger.model.reasons import UnknownReason
 
 
@@ -119,11 +118,3 @@ def test_each_device_once_in_order(make: Any) -> None:
     asked = [("box", "GPU-1"), ("box", "GPU-0"), ("box", "GPU-1")]
     spans = coverage([], asked, since_us=0, until_us=9)
     assert [span.device for span in spans] == ["GPU-0", "GPU-1"]
-
-
-def test_the_chance_of_catching_a_job_is_its_share_of_the_interval() -> None:
-    """6 s under a 60 s poll: one in ten. A job as long as the interval is met."""
-    assert chance_of_catching(6000, 60_000) == Fraction(1, 10)
-    assert chance_of_catching(60_000, 60_000) == 1
-    assert chance_of_catching(90_000, 60_000) == 1
-    assert chance_of_catching(0, 60_000) == 0

@@ -138,6 +138,44 @@ def test_without_a_start_only_one_possible_answer_is_an_answer(make: Any) -> Non
     assert names().sometime("box", 7, **when) is None
 
 
+def test_without_a_start_the_proven_dead_are_out(make: Any) -> None:
+    """A death by the moment that the context lasted to rules a process out; no death is told where nothing is known."""
+    found = names(make.identity("a", 0, seen=50_000), looks=[make.look(0, 50_000, gone=51_000, died=True)])
+    when = {"start_us": make.at(95_000), "read_us": make.at(99_000)}
+    assert subject(found.sometime("box", 7, **when)) == "a"
+    assert subject(found.sometime("box", 7, **when, lasted_us=make.at(50_999))) == "a"
+    assert found.sometime("box", 7, **when, lasted_us=make.at(51_000)) is None
+
+
+def test_without_a_start_the_later_life_is_told_from_the_dead_one(make: Any) -> None:
+    """A is proven dead, B has its pid: once the row cannot be A's, it is no question."""
+    rows = make.identity("a", 0, seen=50_000), make.identity("b", 60_000, seen=90_000, ticks=2)
+    found = names(*rows, looks=[make.look(0, 50_000, gone=51_000, died=True)])
+    when = {"start_us": make.at(95_000), "read_us": make.at(99_000)}
+    assert subject(found.sometime("box", 7, **when)) == AMBIGUOUS
+    assert subject(found.sometime("box", 7, **when, lasted_us=make.at(97_000))) == "b"
+
+
+def test_without_a_start_a_life_must_be_long_enough(make: Any) -> None:
+    """A process proven dead after 51 s held no device for 54 s, whenever the row was read."""
+    found = names(make.identity("a", 0, seen=50_000), looks=[make.look(0, 50_000, gone=51_000, died=True)])
+    when = {"start_us": make.at(95_000), "read_us": make.at(999_000)}
+    assert subject(found.sometime("box", 7, **when, length_us=53_000_000)) == "a"
+    assert found.sometime("box", 7, **when, length_us=53_000_001) is None
+
+
+@pytest.mark.parametrize("method", ["pid-map", "nvidia-smi"])
+def test_a_claim_older_than_a_death_of_its_pid_is_about_the_dead(make: Any, method: str) -> None:
+    """Also where /proc of the dead could not be read; a claim after the death counts, and any where no death counts."""
+    gone = make.look(0, 50_000, gone=51_000, died=True, start_ticks=0, boot_id="")
+    when = {"start_us": make.at(95_000), "read_us": make.at(99_000)}
+    old = names(make.claim("a", 51_000, method=method), looks=[gone])
+    assert old.sometime("box", 7, **when, lasted_us=make.at(97_000)) is None
+    assert subject(old.sometime("box", 7, **when)) == "a"
+    young = names(make.claim("b", 51_001, method=method), looks=[gone])
+    assert subject(young.sometime("box", 7, **when, lasted_us=make.at(97_000))) == "b"
+
+
 def test_a_pid_map_may_be_older_or_younger_than_its_file(make: Any) -> None:
     """Its times are its writer's; a process name of the driver must not be younger than the reading."""
     when = {"start_us": make.at(95_000), "read_us": make.at(99_000)}

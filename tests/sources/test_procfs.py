@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.clock import SystemClock
+from gpuledger.model.identity import program
 from gpuledger.model.missing import Missing
 from gpuledger.sources import procfs
 from gpuledger.sources.procfs import (
@@ -43,6 +44,7 @@ def put(
     state: str = "S",
     ticks: int = 500,
     cmdline: bytes = b"python\0t.py\0",
+    cwd: str = "/home/al/p1",
 ) -> Path:
     """A process' folder in a made-up ``/proc``, made anew as the kernel does for each process."""
     folder = proc / str(pid)
@@ -54,6 +56,7 @@ def put(
     (folder / "status").write_text(f"Name:\t{comm}\nUid:\t4242\t0\t0\t0\n", encoding="utf-8")
     (folder / "cgroup").write_text(f"0::/kubepods/pod{POD}/{'a1' * 32}\n", encoding="utf-8")
     (folder / "exe").symlink_to("/usr/bin/python3.11 (deleted)")
+    (folder / "cwd").symlink_to(cwd)
     return folder
 
 
@@ -81,6 +84,7 @@ def test_a_real_process_is_read_whole(child: subprocess.Popen[bytes]) -> None:
     reading = read_identity(child.pid)
     assert isinstance(reading, ProcessReading)
     assert reading.text.exe == str(Path(sys.executable).resolve())
+    assert reading.text.cwd == str(Path.cwd())
     assert reading.text.command.endswith("time.sleep(60) --api-key [redacted] --epochs 3")
     assert reading.text.uid == str(os.getuid())
     assert reading.text.user == login_name(os.getuid())
@@ -142,10 +146,10 @@ def test_a_name_may_hold_blanks_and_parentheses(tmp_path: Path) -> None:
 def test_a_pid_reused_while_it_is_read_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read may be of either process, so it is of none."""
     put(tmp_path, 7)
-    program = procfs._program
+    read_program = procfs._program
 
     def reuse(folder: str) -> tuple[str | Missing, bytes, int]:
-        found = program(folder)
+        found = read_program(folder)
         put(tmp_path, 7, ticks=501)
         return found
 
@@ -157,12 +161,38 @@ def test_what_cannot_be_read_stays_empty_and_is_told(tmp_path: Path) -> None:
     """A foreign user's executable, a missing file, a cgroup that is none: the rest is read."""
     folder = put(tmp_path, 7)
     (folder / "exe").unlink()
+    (folder / "cwd").unlink()
     (folder / "status").unlink()
     (folder / "cgroup").write_text("nonsense\n", encoding="utf-8")
     reading = read(tmp_path, 7)
     assert (reading.text.exe, reading.text.uid, reading.text.user, reading.text.cgroup) == ("", "", "", "")
-    assert reading.text.command == "python t.py"
-    assert [said.partition(":")[0] for said in reading.unread] == ["exe", "status", "cgroup"]
+    assert (reading.text.command, reading.text.cwd) == ("python t.py", "")
+    assert [said.partition(":")[0] for said in reading.unread] == ["exe", "cwd", "status", "cgroup"]
+
+
+def test_a_relative_script_is_told_by_its_working_directory(tmp_path: Path) -> None:
+    """The command stays as typed; a folder deleted meanwhile keeps its name, and what is no path is none."""
+    for cwd, told in (("/home/al/p1", "/home/al/p1/t.py"), ("/a (deleted)", "/a/t.py"), ("nonsense", "t.py")):
+        put(tmp_path, 7, cwd=cwd)
+        text = read(tmp_path, 7).text
+        assert (text.command, program(text)) == ("python t.py", told)
+
+
+def test_a_real_script_is_named_by_its_path(tmp_path: Path) -> None:
+    """Two people who run ``train.py`` in two folders run two programs."""
+    for name in ("p1", "p2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text("print('up', flush=True); input()\n", encoding="utf-8")
+        words = [sys.executable, "-u", "train.py"]
+        with subprocess.Popen(
+            words, cwd=tmp_path / name, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            reading = read_identity(process.pid)
+            process.kill()
+        assert isinstance(reading, ProcessReading)
+        assert program(reading.text) == str(tmp_path / name / "train.py")
 
 
 def test_a_kernel_thread_is_named_by_its_short_name(tmp_path: Path) -> None:
@@ -201,11 +231,11 @@ def test_long_files_are_read_whole_up_to_a_bound(tmp_path: Path) -> None:
 def test_marks_change_with_what_they_mark(tmp_path: Path) -> None:
     """The folder's with the process, the program's with executable or command line."""
     put(tmp_path, 7)
-    here, program = presence(7, proc=tmp_path), program_mark(7, proc=tmp_path)
-    assert (presence(7, proc=tmp_path), program_mark(7, proc=tmp_path)) == (here, program)
+    here, mark = presence(7, proc=tmp_path), program_mark(7, proc=tmp_path)
+    assert (presence(7, proc=tmp_path), program_mark(7, proc=tmp_path)) == (here, mark)
     put(tmp_path, 7, cmdline=b"bash\0")
     assert presence(7, proc=tmp_path) != here
-    assert program_mark(7, proc=tmp_path) != program
+    assert program_mark(7, proc=tmp_path) != mark
 
 
 def test_the_boot_is_known_by_id_and_by_both_clocks(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_values_of_these_are_secrets(name: str) -> None:
      "--monkey", "--sort-key", "--primary-key", "--public-key", "--num-key-value-heads", "--password-file",
      "--token-file",
      "--password-stdin", "--secret-name", "--passes", "--bypass", "--compass", "--author", "--no-auth", "--no-password",
-     "--ask-pass", "--pin-memory", "--model", "--port", "--passthrough", "--signature-version", "--secretary", "--",
+     "--ask-pass", "--pin-memory", "pin_memory", "-pinoffset", "--authority-file", "--spin", "--pinned", "--model", "--port", "--passthrough", "--signature-version", "--secretary", "--",
      "-", ""],
 )  # fmt: skip
 def test_values_of_these_are_not(name: str) -> None:
@@ -45,11 +45,17 @@ def test_values_of_these_are_not(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["--auth", "--basic-auth", "--gradio-auth", "--pass", "--tokens", "--keys", "--cookie", "--bearer"]
+    "name", ["--auth", "--basic-auth", "--gradio-auth", "--pass", "--cookie", "--bearer", "--pin", "SIM_PIN"]
 )
 def test_these_may_be_either(name: str) -> None:
-    """Their value decides: a number or a switch is none."""
+    """Their value decides: a small number or a switch is none."""
     assert secrecy_of(name) is Secrecy.LIKELY
+
+
+@pytest.mark.parametrize("name", ["--tokens", "--keys", "tokens"])
+def test_these_may_count(name: str) -> None:
+    """Any number is none."""
+    assert secrecy_of(name) is Secrecy.COUNT
 
 
 @settings(max_examples=200)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from gpuledger.accounting.amounts import Amount, OpenContext
@@ -53,6 +53,7 @@ def blind_spots(
     coverage: Iterable[Coverage],
     watches: Iterable[Watch],
     open_contexts: Iterable[OpenContext] = (),
+    seen_once: Mapping[str, int] | None = None,
     late: Iterable[LateEvidence] = (),
     problems: Iterable[Problem] = (),
 ) -> BlindReport:
@@ -65,6 +66,7 @@ def blind_spots(
         coverage: spans of every device, filling the window.
         watches: those that touch the window; the ``process`` ones give the polling intervals.
         open_contexts: of this window.
+        seen_once: contexts without a length, counted by subject.
         late: final hours whose evidence now says something else.
         problems: handed through.
     """
@@ -78,6 +80,7 @@ def blind_spots(
         classes={},
         coverage=coverage,
         open_contexts=open_contexts,
+        seen_once=seen_once,
     )
     table, looked_once = chances(watches)
     return BlindReport(
@@ -90,6 +93,7 @@ def blind_spots(
         unattributed=usage.unattributed,
         unsettled=usage.unsettled,
         never_accounted=usage.never_accounted,
+        seen_once=usage.seen_once,
         chances=table,
         looked_once=looked_once,
         late=tuple(sorted(late, key=lambda entry: (entry.hour_us, entry.meter, entry.host, entry.device, entry.name))),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gpuledger.accounting.amounts import OpenContext
 from gpuledger.accounting.owners import Naming
 from gpuledger.model.missing import Missing
-from gpuledger.model.usage import NeverAccounted, UnsettledRow
+from gpuledger.model.usage import NeverAccounted, SeenOnce, UnsettledRow
 
 
 def unsettled(contexts: Iterable[OpenContext], naming: Naming, *, at_us: int) -> tuple[UnsettledRow, ...]:
@@ -48,6 +48,16 @@ def never_accounted(contexts: Iterable[OpenContext], naming: Naming, *, at_us: i
             )
         )
     return tuple(sorted(rows, key=lambda row: (row.host, row.device, row.pid)))
+
+
+def seen_once(contexts: Mapping[str, int], naming: Naming, *, at_us: int) -> tuple[SeenOnce, ...]:
+    """Contexts without a length, counted by subject, as lines by service: most first."""
+    services: dict[str, int] = {}
+    for subject, number in contexts.items():
+        service = naming.owner(subject, at_us).service
+        services[service] = services.get(service, 0) + number
+    ordered = sorted(services.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(SeenOnce(service=service, contexts=number) for service, number in ordered)
 
 
 def _most_first(row: UnsettledRow) -> tuple[bool, int, str, str, str, int]:

@@ -125,6 +125,7 @@ def roll_up(
     coverage: Iterable[Coverage],
     open_contexts: Iterable[OpenContext] = (),
     problems: Iterable[Problem] = (),
+    seen_once: Mapping[str, int] | None = None,
     unsampled: bool = False,
 ) -> UsageReport:
     """Sum one meter by what is asked.
@@ -140,6 +141,7 @@ def roll_up(
         naming, classes: as in :class:`Grouping`.
         coverage: spans of every device, filling the window.
         open_contexts: of this window; only ``gpu.context`` lists them.
+        seen_once: contexts without a length, counted by subject; only ``gpu.context`` lists them.
         problems, unsampled: handed through.
     """
     grouping = Grouping(by, naming, classes)
@@ -201,6 +203,7 @@ def roll_up(
         watched=watched,
         never_accounted=living.never_accounted(contexts, naming, at_us=until_us - 1),
         problems=tuple(problems),
+        seen_once=living.seen_once(seen_once or {}, naming, at_us=until_us - 1) if meter is GPU_CONTEXT else (),
         unsampled=unsampled,
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from gpuledger.ledger.chain import Cell
-from gpuledger.ledger.schema import KINDS, Kind
+from gpuledger.ledger.kinds import KINDS, Kind
 from gpuledger.model.missing import Missing
 from gpuledger.model.rows import DriverRecord, Row
 

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from gpuledger.ledger.codec import CODECS
-from gpuledger.ledger.schema import Kind
+from gpuledger.ledger.kinds import Kind
 from gpuledger.model.rows import Row
 
 BATCH = 2000

@@ -21,8 +21,9 @@ from gpuledger.ledger import appending, scanning, sqlite, sums
 from gpuledger.ledger.appending import Appended
 from gpuledger.ledger.chain import GENESIS, heads_json, seal_root
 from gpuledger.ledger.codec import CODECS
+from gpuledger.ledger.kinds import KIND_OF, KINDS
 from gpuledger.ledger.places import path_of
-from gpuledger.ledger.schema import KIND_OF, KINDS, LINK, SEAL
+from gpuledger.ledger.schema import LINK, SEAL
 from gpuledger.ledger.sums import OpenRecord, UsageSum
 from gpuledger.ledger.texts import TextBook
 from gpuledger.model.identity import IdentityText

@@ -13,8 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from gpuledger.ledger.codec import CODECS
+from gpuledger.ledger.kinds import KIND_OF
 from gpuledger.ledger.scanning import overlaps
-from gpuledger.ledger.schema import KIND_OF, WATCH
+from gpuledger.ledger.schema import WATCH
 from gpuledger.ledger.sqlite import POSITION
 from gpuledger.model.meters import METERS, Grade
 from gpuledger.model.moments import DAY_US

@@ -17,7 +17,8 @@ from gpuledger.errors import Corrupt
 from gpuledger.ledger import sqlite
 from gpuledger.ledger.chain import GENESIS, Cell, LinkHash, read_heads, seal_root
 from gpuledger.ledger.codec import CODECS, Codec
-from gpuledger.ledger.schema import IDENTITY_TEXT, KINDS, LINK, METADATA, SEAL
+from gpuledger.ledger.kinds import KINDS
+from gpuledger.ledger.schema import IDENTITY_TEXT, LINK, METADATA, SEAL
 from gpuledger.ledger.store import Ledger
 from gpuledger.ledger.texts import digest_of, text_key
 from gpuledger.model.rows import DriverRecord

@@ -9,6 +9,7 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.problem import Problem
 from gpuledger.model.usage import (
     NeverAccounted,
+    SeenOnce,
     UnattributedLine,
     UnknownSize,
     UnknownSpan,
@@ -70,6 +71,7 @@ class BlindReport:
         watched: device-seconds.
         unattributed: context ms by cause, most first.
         unsettled, never_accounted: as in usage.
+        seen_once: contexts without a length, by service, most first.
         chances: by interval, then length; empty when nothing polled.
         looked_once: whether some look had no interval, so that no chance can be given for it.
         late: late evidence, oldest first.
@@ -85,6 +87,7 @@ class BlindReport:
     unattributed: tuple[UnattributedLine, ...]
     unsettled: tuple[UnsettledRow, ...]
     never_accounted: tuple[NeverAccounted, ...]
+    seen_once: tuple[SeenOnce, ...]
     chances: tuple[Chance, ...]
     looked_once: bool
     late: tuple[LateEvidence, ...]

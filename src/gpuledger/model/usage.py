@@ -102,6 +102,21 @@ class NeverAccounted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeenOnce:
+    """Contexts that one look saw alive and the next one missed, where the driver told no start and no end.
+
+    They did hold a device, for less than two polls; for how long is UNKNOWN, so they have no quantity.
+
+    Args:
+        service: by policy, or ``unattributed:CAUSE``.
+        contexts: how many.
+    """
+
+    service: str
+    contexts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownSpan:
     """Time on one device that says nothing about its use. Time, not amount: never turned into one.
 
@@ -165,6 +180,7 @@ class UsageReport:
         watched: device-seconds.
         never_accounted: by host, device and pid.
         problems: what was imperfect.
+        seen_once: contexts without a length, by service, most first.
         unsampled: contexts were alive, and no sample of this meter covers any of them.
     """
 
@@ -183,6 +199,7 @@ class UsageReport:
     watched: Watched
     never_accounted: tuple[NeverAccounted, ...]
     problems: tuple[Problem, ...]
+    seen_once: tuple[SeenOnce, ...] = ()
     unsampled: bool = False
 
     @property

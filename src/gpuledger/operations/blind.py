@@ -20,4 +20,5 @@ def blind(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) -> Blind
         coverage=answer.coverage,
         watches=ledger.coalesced_watches(since_us=since_us, until_us=until_us, source="process"),
         open_contexts=answer.open_contexts,
+        seen_once=answer.seen_once,
     )

@@ -11,11 +11,18 @@ from gpuledger.metering.contexts import contexts
 from gpuledger.metering.hours import whole_ms
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US
-from gpuledger.model.quantities import Context, Evidence
+from gpuledger.model.quantities import Context, Coverage, Evidence
+from gpuledger.model.reasons import UNATTRIBUTED, Cause, UnknownReason
 from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Sighting
 from gpuledger.operations.evidence import first_naming_watches, load_evidence
 from gpuledger.operations.pulse import hear, unwritten_sightings, unwritten_watches
 
+_WITHOUT_STARTS = (
+    UnknownReason.ACCOUNTING_DISABLED,
+    UnknownReason.ACCOUNTING_UNSUPPORTED,
+    UnknownReason.ACCOUNTING_UNREAD,
+    UnknownReason.ACCOUNTING_RESET,
+)
 _RECENT_US = 15 * MINUTE_US
 """An agent writes what lives every five minutes at least: the last such span before its last look is enough."""
 
@@ -71,6 +78,33 @@ def open_contexts(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) 
             seen_at_us=found.last_seen_us,
             memory_mib=found.peak_memory_mib,
         )
+
+
+def seen_once(ledger: Ledger, coverage: Iterable[Coverage]) -> dict[str, int]:
+    """Contexts that one look saw and the next one missed, by subject: where accounting tells neither start nor end."""
+    blind = [span for span in coverage if span.reason in _WITHOUT_STARTS and span.since_us < span.until_us]
+    if not blind:
+        return {}
+    since_us, until_us = min(span.since_us for span in blind), max(span.until_us for span in blind)
+    lengths: dict[tuple[str, str, int, str, int], int] = {}
+    gone: set[tuple[str, str, int, str, int]] = set()
+    for row in ledger.scan(Sighting, since_us=since_us, until_us=until_us + 1):
+        if isinstance(row.context_started_at_us, Missing):
+            key = (row.host, row.device, row.pid, row.boot_id, row.start_ticks)
+            lengths[key] = lengths.get(key, 0) + row.until_us - row.since_us
+            if not isinstance(row.gone_at_us, Missing):
+                gone.add(key)
+    once = [key for key in gone if not lengths[key]]
+    pids = {(key[0], key[2]) for key in once}
+    names = {
+        (row.host, row.pid, row.boot_id, row.start_ticks): row.text_key
+        for row in (ledger.scan(ProcessIdentity, pids=pids) if pids else ())
+    }
+    counts: dict[str, int] = {}
+    for host, _, pid, boot_id, start_ticks in once:
+        subject = names.get((host, pid, boot_id, start_ticks), f"{UNATTRIBUTED}{Cause.IDENTITY_UNREADABLE}")
+        counts[subject] = counts.get(subject, 0) + 1
+    return counts
 
 
 def last_seen_alive(ledger: Ledger) -> list[Sighting]:

@@ -27,7 +27,7 @@ from gpuledger.operations.evidence import (
     within,
     without,
 )
-from gpuledger.operations.living import open_contexts, present_evidence
+from gpuledger.operations.living import open_contexts, present_evidence, seen_once
 from gpuledger.operations.pulse import hear, unwritten_watches
 from gpuledger.operations.touched import touched_hours
 from gpuledger.sources import policy_file
@@ -74,6 +74,7 @@ class Answer:
         amounts: recorded and provisional, of the meters asked for.
         open_contexts: contexts still open.
         coverage: spans of every device, filling the window.
+        seen_once: contexts without a length, counted by subject.
         naming: resolves the subjects of all of them.
         classes: accounting class by (host, device).
     """
@@ -81,6 +82,7 @@ class Answer:
     amounts: tuple[Amount, ...]
     open_contexts: tuple[OpenContext, ...]
     coverage: tuple[Coverage, ...]
+    seen_once: dict[str, int]
     naming: Naming
     classes: dict[tuple[str, str], str]
 
@@ -107,6 +109,7 @@ def usage(ledger: Ledger, *, meter: str, by: Sequence[str], since_us: int, until
         classes=answer.classes,
         coverage=answer.coverage,
         open_contexts=answer.open_contexts,
+        seen_once=answer.seen_once,
         unsampled=not answer.amounts and _is_unsampled(ledger, asked, since_us, until_us),
     )
 
@@ -144,22 +147,19 @@ def answer_window(
         derived = derive(evidence, since_us=start_us, until_us=end_us)
         amounts += [provisional(found, grain) for found in derived if found.meter in wanted]
     living = tuple(open_contexts(ledger, since_us=since_us, until_us=until_us, now_us=now_us))
-    keys = {amount.subject for amount in amounts} | {context.subject for context in living}
     classes, physical = devices_of(ledger)
+    watches = [
+        *ledger.watched_spans(physical, since_us, until_us),
+        *unwritten_watches(ledger, hear(ledger, now_us=now_us)),
+    ]
+    covered = tuple(coverage(watches, physical, since_us=since_us, until_us=until_us))
+    once = seen_once(ledger, covered)
+    keys = {amount.subject for amount in amounts} | {context.subject for context in living} | set(once)
     return Answer(
         amounts=tuple(amounts),
         open_contexts=living,
-        coverage=tuple(
-            coverage(
-                [
-                    *ledger.watched_spans(physical, since_us, until_us),
-                    *unwritten_watches(ledger, hear(ledger, now_us=now_us)),
-                ],
-                physical,
-                since_us=since_us,
-                until_us=until_us,
-            )
-        ),
+        coverage=covered,
+        seen_once=once,
         naming=Naming(texts=ledger.texts(keys), versions=versions),
         classes=classes,
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
 from gpuledger.model.problem import Problem
-from gpuledger.model.usage import NeverAccounted, UnattributedLine, UnknownSpan, UnsettledRow
+from gpuledger.model.usage import NeverAccounted, SeenOnce, UnattributedLine, UnknownSpan, UnsettledRow
 
 Json = None | bool | int | str | list["Json"] | dict[str, "Json"]
 """What JSON holds here: no floats. Exact products are strings of digits."""
@@ -66,6 +66,11 @@ def unknown(spans: Iterable[UnknownSpan]) -> Json:
         }
         for span in spans
     ]
+
+
+def seen_once(lines: Iterable[SeenOnce]) -> Json:
+    """``[{service, contexts}]``: contexts whose time is not known."""
+    return [{"service": line.service, "contexts": line.contexts} for line in lines]
 
 
 def never_accounted(rows: Iterable[NeverAccounted]) -> Json:

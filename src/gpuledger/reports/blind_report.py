@@ -49,6 +49,7 @@ def to_json(report: BlindReport) -> dict[str, Json]:
         },
         "unsettled": as_json.unsettled(report.unsettled_ms, report.unsettled),
         "never_accounted": as_json.never_accounted(report.never_accounted),
+        "seen_once": as_json.seen_once(report.seen_once),
         "chances": [
             {
                 "interval_ms": chance.interval_ms,
@@ -133,6 +134,7 @@ def to_table(report: BlindReport, *, width: int = 100) -> RenderableType:
         _not_named(report),
         unseen.still_running(report.unsettled, report.unsettled_ms, inside="inside the totals of usage already"),
         unseen.outside_accounting(report.never_accounted),
+        unseen.seen_once(report.seen_once),
         _chances(report, most=6 if width >= 60 else 1),
         _late(report),
     ]

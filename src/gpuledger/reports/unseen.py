@@ -8,10 +8,10 @@ from fractions import Fraction
 from rich.console import RenderableType
 from rich.text import Text
 
-from gpuledger.model.durations import count, duration_ms, duration_s, memory_mib, percent
+from gpuledger.model.durations import count, duration_ms, duration_s, memory_mib, percent, several
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
-from gpuledger.model.usage import NeverAccounted, UnknownSize, UnknownSpan, UnsettledRow, Watched
+from gpuledger.model.usage import NeverAccounted, SeenOnce, UnknownSize, UnknownSpan, UnsettledRow, Watched
 from gpuledger.reports.cells import UNKNOWN, cell, device_name, heading, indented, known, reasons, table
 
 MOST_SPANS = 8
@@ -107,6 +107,19 @@ def outside_accounting(rows: Sequence[NeverAccounted]) -> list[RenderableType]:
     helps = Text.assemble("metered as observed, from first sight; what helps: ", ("restart the process", "bold"))
     missing = reasons(*(value for row in rows for value in (row.uptime_ms, row.memory_mib)))
     return [title, indented(grid), *missing, indented(helps)]
+
+
+def seen_once(lines: Sequence[SeenOnce]) -> list[RenderableType]:
+    """Contexts without a length: named, and their time told as what it is."""
+    if not lines:
+        return []
+    grid = table()
+    grid.add_column("service", overflow="fold")
+    grid.add_column("contexts", justify="right", no_wrap=True)
+    for line in lines:
+        grid.add_row(cell(line.service), count(line.contexts))
+    contexts = several(sum(line.contexts for line in lines), "context")
+    return [heading("Seen once", f"{contexts} alive at one look and gone at the next: time {UNKNOWN}"), indented(grid)]
 
 
 def spaced(sections: Iterable[Sequence[RenderableType]]) -> list[RenderableType]:

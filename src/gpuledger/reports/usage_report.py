@@ -52,6 +52,7 @@ def to_json(report: UsageReport) -> dict[str, Json]:
             "rows": [{**_keys(report, row), "quantity": row.provisional} for row in report.rows if row.provisional],
         },
         "never_accounted": as_json.never_accounted(report.never_accounted),
+        "seen_once": as_json.seen_once(report.seen_once),
         "problems": as_json.problems(report.problems),
     }
     if _has_busy(report):
@@ -116,6 +117,7 @@ def to_table(report: UsageReport, *, width: int = 100, unseen_too: bool = True) 
         unseen.not_seen(report.sizes, report.watched),
         unseen.still_running(report.unsettled, report.unsettled_quantity, inside="inside the rows already"),
         unseen.outside_accounting(report.never_accounted),
+        unseen.seen_once(report.seen_once),
     ]
     return Group(*parts, "", *unseen.spaced(sections))
 
