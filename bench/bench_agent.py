@@ -97,7 +97,7 @@ def _calls(environment: dict[str, str]) -> dict[str, dict[str, int]]:
 
 
 def _commands(words: argparse.Namespace, folder: Path) -> dict[str, list[str]]:
-    long = str(words.seconds + 2 * WARM_UP_S + 60)
+    long = str(2 * words.seconds + 2 * WARM_UP_S + 60)
     source, program = HERE / "driver_cost.c", folder / "driver_cost"
     subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-o", str(program), str(source), "-ldl"], check=True)
     agent = shutil.which("gpuledger", path=str(Path(sys.executable).parent)) or "gpuledger"

@@ -221,6 +221,7 @@ def _sighting(
         host=HOST, device=uuid, pid=pid, boot_id=BOOT, start_ticks=ticks, context_started_at_us=context_us,
         since_us=since_us, until_us=until_us, accounted="yes",
         samples=span_ms * 1000 // LOOK_US if samples is None else samples, memory_mib_ms=memory_mib * span_ms,
-        memory_ms=span_ms, peak_memory_mib=memory_mib, busy_ms=busy_ms, gone_at_us=gone_at_us,
+        memory_ms=span_ms, peak_memory_mib=memory_mib, busy_ms=busy_ms, busy_covered_ms=span_ms,
+        gone_at_us=gone_at_us,
         process_died=0 if isinstance(gone_at_us, Missing) else 1, method="nvml",
     )  # fmt: skip

@@ -9,7 +9,6 @@ import pytest
 from gpuledger.accounting.amounts import Amount
 from gpuledger.accounting.blind import JOB_LENGTHS_MS, blind_spots, chance_of_catching, chances
 from gpuledger.accounting.owners import Naming
-from gpuledger.model.blind import LateEvidence
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, SECOND_US
 from gpuledger.model.quantities import Coverage
@@ -50,10 +49,6 @@ def test_chances_for_every_interval_that_polled() -> None:
 
 def test_all_blind_spots_of_a_window() -> None:
     """Time by reason, amounts by cause, and late evidence, oldest first."""
-    late = [
-        LateEvidence(meter="gpu.context", hour_us=at, host="box", device="G", name="o", recorded=5, derived=3)
-        for at in (HOUR_US, 0)
-    ]
     report = blind_spots(
         since_us=0,
         until_us=HOUR_US,
@@ -75,13 +70,11 @@ def test_all_blind_spots_of_a_window() -> None:
             Coverage(host="box", device="G", since_us=60 * SECOND_US, until_us=HOUR_US, reason=""),
         ],
         watches=[watch(60_000)],
-        late=late,
     )
     assert [(size.reason, size.seconds) for size in report.sizes] == [("ring-overflow", 60)]
     assert [(line.cause, line.quantity) for line in report.unattributed] == [("watch-gap", 5)]
     assert (report.total_ms, report.unattributed_ms, report.unsettled_ms) == (12, 5, 0)
     assert (report.watched.seconds, report.watched.of) == (3540, 3600)
-    assert [(entry.hour_us, entry.delta) for entry in report.late] == [(0, -2), (HOUR_US, -2)]
 
 
 def test_nothing_known_is_missing_not_zero() -> None:

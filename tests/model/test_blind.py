@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuledger.model.blind import BlindReport, LateEvidence
+from gpuledger.model.blind import BlindReport
 from gpuledger.model.missing import Missing
 from gpuledger.model.usage import UnattributedLine, UnsettledRow, Watched
 
@@ -15,7 +15,7 @@ def report(**words: Any) -> BlindReport:
     line = {"meaning": "m", "settled": 0, "observed": 0, "provisional": 0, "busy_ms": NOTHING}
     base: dict[str, Any] = {
         "since_us": 0, "until_us": 10, "total_ms": 1000, "sizes": (), "unknown": (), "never_accounted": (),
-        "watched": Watched(seconds=5, of=10), "chances": (), "looked_once": False, "late": (), "problems": (),
+        "watched": Watched(seconds=5, of=10), "chances": (), "looked_once": False, "seen_once": (), "problems": (),
         "unattributed": (
             UnattributedLine(cause="before-watch", quantity=30, **line),
             UnattributedLine(cause="between-samples", quantity=12, **line),
@@ -45,11 +45,3 @@ def test_nothing_known_is_no_zero() -> None:
     assert isinstance(bare.unattributed_ms, Missing)
     assert isinstance(bare.unsettled_ms, Missing)
     assert report(unattributed=(), unsettled=()).unattributed_ms == 0
-
-
-def test_late_evidence_has_a_sign() -> None:
-    """More than recorded is positive."""
-    late = LateEvidence(
-        meter="gpu.context", hour_us=0, host="box", device="GPU-0", name="ollama", recorded=900, derived=650
-    )
-    assert late.delta == -250

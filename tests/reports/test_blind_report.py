@@ -9,9 +9,9 @@ from fractions import Fraction
 
 import pytest
 
-from gpuledger.model.blind import BlindReport, Chance, LateEvidence
+from gpuledger.model.blind import BlindReport, Chance
 from gpuledger.model.missing import Missing
-from gpuledger.model.usage import Watched
+from gpuledger.model.usage import SeenOnce, Watched
 from gpuledger.reports import blind_report
 
 
@@ -27,9 +27,7 @@ def blind(day_fields: dict) -> BlindReport:
             for length in (1000, 6000)
         ),
         looked_once=True,
-        late=(
-            LateEvidence(meter="gpu.context", hour_us=0, host="box", device="GPU-1", name="o", recorded=5, derived=9),
-        ),
+        seen_once=(SeenOnce(service="tts", contexts=3),),
         problems=(),
     )
 
@@ -48,7 +46,7 @@ def test_table_names_size_meaning_and_help(blind: BlindReport, printed) -> None:
         "a job of  every 1 s  every 1 min",
         "     6 s      100 %       10.0 %",
         "some looks were single ones",
-        "1 final hour that evidence now contradicts; listed, not booked",
+        "Seen once  3 contexts alive at one look and gone at the next: time UNKNOWN",
         "1970-01-01T00:00:00Z  gpu.context  o     box GPU-1         5           9 ms",
     ):
         assert said in text
@@ -63,12 +61,12 @@ def test_narrow_terminals_get_the_longest_interval(blind: BlindReport, printed) 
 
 
 def test_json_holds_exact_odds(blind: BlindReport) -> None:
-    """Chances are fractions; late evidence has its signed difference."""
+    """Chances are fractions; contexts seen once are counted."""
     document = json.loads(json.dumps(blind_report.to_json(blind)))
     assert document["chances"][-1] == {"interval_ms": 60000, "length_ms": 6000, "chance": "1/10", "percent": "10.0 %"}
     assert document["unattributed"]["quantity"] == sum(each["quantity"] for each in document["unattributed"]["causes"])
     assert document["unattributed"]["of"] == 15153362
-    assert document["late_evidence"][0]["delta"] == 4
+    assert document["seen_once"] == [{"service": "tts", "contexts": 3}]
     assert document["reasons"][0]["command"] == "sudo nvidia-smi -am 1"
     assert document["never_accounted"][0]["missing"] == {"quantity": "no start time"}
 
@@ -83,7 +81,7 @@ def test_csv_tells_kinds_apart(blind: BlindReport) -> None:
         ("unsettled", "1100000", "ms"),
         ("unsettled", "", "ms"),
         ("never-accounted", "", "ms"),
-        ("late-evidence", "4", "ms"),
+        ("seen-once", "3", "contexts"),
     ]
 
 
@@ -91,7 +89,7 @@ def test_nothing_known_and_nothing_unnamed(day_fields: dict, printed) -> None:
     """UNKNOWN where nothing was seen; `nothing of` where all was named."""
     empty: dict = {
         "since_us": day_fields["since_us"], "until_us": day_fields["until_us"], "unknown": (), "sizes": (),
-        "unattributed": (), "unsettled": (), "never_accounted": (), "chances": (), "looked_once": False, "late": (),
+        "unattributed": (), "unsettled": (), "never_accounted": (), "chances": (), "looked_once": False, "seen_once": (),
         "problems": (),
     }  # fmt: skip
     unseen = BlindReport(**empty, total_ms=Missing("not watched"), watched=Watched(seconds=0, of=0))

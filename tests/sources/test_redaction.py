@@ -198,8 +198,10 @@ def test_no_secret_behind_a_secret_option_ever_appears(
 
 
 _SETTINGS = st.sampled_from([
-    "os.environ['HF_TOKEN']={}", 'os.environ["HF_TOKEN"] = {}', "os.environ.setdefault('HF_TOKEN', {})", "d={{'api_key': {}}}",
-    "f(token={})", "f(auth=('me', {}))", "password: str = {}", "export HF_TOKEN={}", "TOKEN = {}", "run(['x', '--token', {}])",
+    "os.environ['HF_TOKEN']={}", 'os.environ["HF_TOKEN"] = {}', "os.environ.setdefault('HF_TOKEN', {})",
+    "d={{'api_key': {}}}",
+    "f(token={})", "f(auth=('me', {}))", "password: str = {}", "export HF_TOKEN={}", "TOKEN = {}",
+    "run(['x', '--token', {}])",
     "curl -H {} --api-key {}",
 ])  # fmt: skip
 _CODE = st.sampled_from(["import os", "x = 1", "print('a b')", 'y = "c"', "f(1)", "z = d['k']", "", "# it is"])
@@ -250,8 +252,10 @@ def test_any_command_gives_text(command: list[str]) -> None:
     "word",
     ["a" * 10**6, "'\"" * 10**5 + " x", "eyJ" * 10**5, "a=" * 10**5, "a://" * 10**5, "--" * 10**5, " " * 10**5 + "x",
      "sk-" * 10**5,
-     "x:" * 10**5, "token=(" * 10**4, "token='" * 10**4, "token = " * 10**4, "aB3" * 10**5, "-k=" * 10**4, "t" + " " * 10**4,
-     "token,'" * 10**4, "'token' : [" * 10**4, "http://u:/" * 10**4, "token=Bearer " * 10**4, "token=+" * 10**4, '"' * 10**5, "\\'" * 10**5, "http://a:" * 10**4],
+     "x:" * 10**5, "token=(" * 10**4, "token='" * 10**4, "token = " * 10**4, "aB3" * 10**5, "-k=" * 10**4,
+     "t" + " " * 10**4,
+     "token,'" * 10**4, "'token' : [" * 10**4, "http://u:/" * 10**4, "token=Bearer " * 10**4, "token=+" * 10**4,
+     '"' * 10**5, "\\'" * 10**5, "http://a:" * 10**4, "@ http://a:/" * 10**4],
 )  # fmt: skip
 def test_a_hostile_word_takes_no_time(word: str) -> None:
     """A process chooses its own command line, and must not slow the agent."""

@@ -36,7 +36,9 @@ def test_values_of_these_are_secrets(name: str) -> None:
      "--monkey", "--sort-key", "--primary-key", "--public-key", "--num-key-value-heads", "--password-file",
      "--token-file",
      "--password-stdin", "--secret-name", "--passes", "--bypass", "--compass", "--author", "--no-auth", "--no-password",
-     "--ask-pass", "--pin-memory", "pin_memory", "-pinoffset", "--authority-file", "--spin", "--pinned", "--model", "--port", "--passthrough", "--signature-version", "--secretary", "--",
+     "--ask-pass", "--pin-memory",
+     "pin_memory", "-pinoffset", "--authority-file", "--spin", "--pinned",
+     "--model", "--port", "--passthrough", "--signature-version", "--secretary", "--",
      "-", ""],
 )  # fmt: skip
 def test_values_of_these_are_not(name: str) -> None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from gpuledger.accounting.amounts import Amount, OpenContext
 from gpuledger.accounting.owners import Naming
 from gpuledger.accounting.rollup import roll_up
-from gpuledger.model.blind import BlindReport, Chance, LateEvidence
+from gpuledger.model.blind import BlindReport, Chance
 from gpuledger.model.meters import GPU_CONTEXT
 from gpuledger.model.moments import HOUR_US, MINUTE_US, SECOND_US
 from gpuledger.model.problem import Problem
@@ -54,7 +54,6 @@ def blind_spots(
     watches: Iterable[Watch],
     open_contexts: Iterable[OpenContext] = (),
     seen_once: Mapping[str, int] | None = None,
-    late: Iterable[LateEvidence] = (),
     problems: Iterable[Problem] = (),
 ) -> BlindReport:
     """All blind spots of one window.
@@ -67,7 +66,6 @@ def blind_spots(
         watches: those that touch the window; the ``process`` ones give the polling intervals.
         open_contexts: of this window.
         seen_once: contexts without a length, counted by subject.
-        late: final hours whose evidence now says something else.
         problems: handed through.
     """
     usage = roll_up(
@@ -96,6 +94,5 @@ def blind_spots(
         seen_once=usage.seen_once,
         chances=table,
         looked_once=looked_once,
-        late=tuple(sorted(late, key=lambda entry: (entry.hour_us, entry.meter, entry.host, entry.device, entry.name))),
         problems=tuple(problems),
     )

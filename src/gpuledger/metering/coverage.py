@@ -75,7 +75,7 @@ def coverage(
     naming_us: dict[str, int] = {}
     for watch in watches:
         if watch.source == "driver":
-            look = (min(watch.since_us, watch.until_us), watch.until_us, watch.method, watch.status)
+            look = (watch.since_us, watch.until_us, watch.method, watch.status)
             rows.setdefault((watch.host, watch.device), set()).add(look)
         else:
             naming_us[watch.host] = min(watch.since_us, naming_us.get(watch.host, watch.since_us))

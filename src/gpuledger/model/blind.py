@@ -35,31 +35,6 @@ class Chance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LateEvidence:
-    """A final hour whose evidence now says something else. Listed, never booked by itself.
-
-    Args:
-        meter, hour_us, host, device: the hour.
-        name: the service, or ``unattributed:CAUSE``.
-        recorded: what the ledger says, corrections included, in the meter's unit.
-        derived: what the evidence says now.
-    """
-
-    meter: str
-    hour_us: int
-    host: str
-    device: str
-    name: str
-    recorded: int
-    derived: int
-
-    @property
-    def delta(self) -> int:
-        """Derived minus recorded."""
-        return self.derived - self.recorded
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BlindReport:
     """What cannot be seen between two moments, with sizes and reasons.
 
@@ -74,7 +49,6 @@ class BlindReport:
         seen_once: contexts without a length, by service, most first.
         chances: by interval, then length; empty when nothing polled.
         looked_once: whether some look had no interval, so that no chance can be given for it.
-        late: late evidence, oldest first.
         problems: what was imperfect.
     """
 
@@ -90,7 +64,6 @@ class BlindReport:
     seen_once: tuple[SeenOnce, ...]
     chances: tuple[Chance, ...]
     looked_once: bool
-    late: tuple[LateEvidence, ...]
     problems: tuple[Problem, ...]
 
     @property

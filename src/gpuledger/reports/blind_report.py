@@ -14,7 +14,7 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
 from gpuledger.reports import as_csv, as_json, unseen
 from gpuledger.reports.as_json import Json
-from gpuledger.reports.cells import UNKNOWN, cell, device_name, heading, indented, table
+from gpuledger.reports.cells import UNKNOWN, cell, heading, indented, table
 
 UNITS: dict[str, str] = {meter.name: meter.unit for meter in METERS}
 """The unit of every meter by its name."""
@@ -59,26 +59,12 @@ def to_json(report: BlindReport) -> dict[str, Json]:
             }
             for chance in report.chances
         ],
-        "late_evidence": [
-            {
-                "meter": entry.meter,
-                "hour": iso(entry.hour_us),
-                "host": entry.host,
-                "device": entry.device,
-                "name": entry.name,
-                "recorded": entry.recorded,
-                "derived": entry.derived,
-                "delta": entry.delta,
-                "unit": UNITS.get(entry.meter, ""),
-            }
-            for entry in report.late
-        ],
         "problems": as_json.problems(report.problems),
     }
 
 
 def to_csv(report: BlindReport) -> str:
-    """One line for each UNKNOWN span, unattributed cause, open context and late hour, told apart by ``kind``."""
+    """One line for each UNKNOWN span, unattributed cause, open context and service seen once, by ``kind``."""
     header = ["kind", "reason", "name", "host", "device", "pid", "since", "until", "quantity", "unit"]
     rows: list[list[as_csv.Value]] = [
         [
@@ -109,12 +95,8 @@ def to_csv(report: BlindReport) -> str:
         for row in report.never_accounted
     ]
     rows += [
-        [
-            "late-evidence", entry.meter, entry.name, entry.host, entry.device, "",
-            iso(entry.hour_us), "", entry.delta, UNITS.get(entry.meter, ""),
-        ]
-        for entry in report.late
-    ]  # fmt: skip
+        ["seen-once", "", line.service, "", "", "", *window, line.contexts, "contexts"] for line in report.seen_once
+    ]
     return as_csv.text(header, rows)
 
 
@@ -136,7 +118,6 @@ def to_table(report: BlindReport, *, width: int = 100) -> RenderableType:
         unseen.outside_accounting(report.never_accounted),
         unseen.seen_once(report.seen_once),
         _chances(report, most=6 if width >= 60 else 1),
-        _late(report),
     ]
     return Group(*unseen.spaced(sections))
 
@@ -188,21 +169,3 @@ def _chances(report: BlindReport, *, most: int) -> list[RenderableType]:
         indented(Text.assemble("what helps: ", ("gpuledger agent --interval", "bold"), " with a shorter time"))
     )
     return lines
-
-
-def _late(report: BlindReport) -> list[RenderableType]:
-    if not report.late:
-        return []
-    grid = table()
-    grid.add_column("hour", no_wrap=True)
-    grid.add_column("meter", no_wrap=True)
-    grid.add_column("name", overflow="fold")
-    grid.add_column("on", overflow="fold")
-    grid.add_column("recorded", justify="right", no_wrap=True)
-    grid.add_column("evidence says", justify="right", no_wrap=True)
-    for entry in report.late:
-        where = cell(f"{entry.host} {device_name(entry.device)}")
-        figures = (count(entry.recorded), f"{count(entry.derived)} {UNITS.get(entry.meter, '')}".strip())
-        grid.add_row(iso(entry.hour_us), entry.meter, cell(entry.name), where, *figures)
-    size = f"{count(len(report.late))} final hour{'s' if len(report.late) > 1 else ''} that evidence now contradicts"
-    return [heading("Late evidence", f"{size}; listed, not booked"), indented(grid)]

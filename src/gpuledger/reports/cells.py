@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
@@ -77,12 +77,43 @@ def heading(text: str, size: str = "") -> Text:
 
 
 def indented(renderable: RenderableType) -> RenderableType:
-    """A paragraph that stands two columns in, folded lines included."""
+    """A paragraph that stands two columns in; lines that it is folded into stand further in than its first."""
     grid = Table.grid(padding=0)
     grid.add_column(width=2)
     grid.add_column(overflow="fold")
-    grid.add_row("", renderable)
+    grid.add_row("", Hanging(renderable) if isinstance(renderable, Text) else renderable)
     return grid
+
+
+def stacked(*parts: RenderableType) -> Group:
+    """Parts under each other; lines that a sentence is folded into stand further in than its first."""
+    return Group(*(Hanging(part) if isinstance(part, Text) else part for part in parts))
+
+
+class Hanging:
+    """A line of text; where it has to be folded, the lines after the first stand further in.
+
+    Args:
+        text: one line.
+        by: columns further in; half of the room at most.
+    """
+
+    def __init__(self, text: Text, by: int = 2) -> None:
+        self.text = text
+        self.by = by
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        if self.text.cell_len <= options.max_width:
+            yield self.text
+            return
+        by = min(self.by, options.max_width // 2)
+        lines = self.text.wrap(console, options.max_width - by, overflow="fold")
+        for place, line in enumerate(lines):
+            line.rstrip()
+            yield Text(" " * by).append_text(line) if place else line
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self.text)
 
 
 class ShareBar:

@@ -12,7 +12,8 @@ from gpuledger.model.durations import count, duration_ms, duration_s, memory_mib
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
 from gpuledger.model.usage import NeverAccounted, SeenOnce, UnknownSize, UnknownSpan, UnsettledRow, Watched
-from gpuledger.reports.cells import UNKNOWN, cell, device_name, heading, indented, known, reasons, table
+from gpuledger.reports.cells import UNKNOWN, cell, device_name, heading, indented, known, reasons
+from gpuledger.reports.columns import LEAST_NAME, Column, Fitted
 
 MOST_SPANS = 8
 """Spans listed one by one; more are counted, and JSON has them all."""
@@ -49,8 +50,8 @@ def not_seen(sizes: Sequence[UnknownSize], watched: Watched, spans: Sequence[Unk
         same = [span for span in spans if span.reason == size.reason]
         line = Text(f"{UNKNOWN} {size.reason}  ", style="yellow")
         line.append(f"{duration_s(size.seconds)}", style="bold not yellow")
-        several = f", {count(size.spans)} spans on {count(size.devices)} device{'s' if size.devices > 1 else ''}"
-        line.append(several if size.spans > 1 else "", style="not yellow")
+        places = f", {several(size.spans, 'span')} on {several(size.devices, 'device')}"
+        line.append(places if size.spans > 1 else "", style="not yellow")
         lines += [
             indented(line),
             indented(indented(Text(size.meaning))),
@@ -66,20 +67,15 @@ def still_running(rows: Sequence[UnsettledRow], quantity: int | Missing, *, insi
     """Open contexts: in the rows already, listed so that they are seen."""
     if not rows:
         return []
-    grid = table()
-    grid.add_column("service", overflow="fold")
-    grid.add_column("pid", justify="right", no_wrap=True)
-    grid.add_column("on", overflow="fold")
-    grid.add_column("since", no_wrap=True)
-    grid.add_column("so far", justify="right", no_wrap=True)
-    for row in rows:
-        grid.add_row(
-            cell(row.service),
-            str(row.pid),
-            cell(f"{row.host} {device_name(row.device)}"),
-            known(row.since_us, iso),
-            known(row.quantity, duration_ms),
-        )
+    grid = Fitted(
+        [
+            Column(head="service", cells=[cell(row.service) for row in rows], justify="left", least=LEAST_NAME),
+            Column(head="pid", cells=[str(row.pid) for row in rows]),
+            _places([(row.host, row.device) for row in rows]),
+            Column(head="since", cells=[known(row.since_us, iso) for row in rows], justify="left", spare=2),
+            Column(head="so far", cells=[known(row.quantity, duration_ms) for row in rows]),
+        ]
+    )
     size = known(quantity, duration_ms).plain
     missing = reasons(*(value for row in rows for value in (row.since_us, row.quantity)))
     return [heading("Still running", f"{size} not settled by the driver, {inside}"), indented(grid), *missing]
@@ -89,20 +85,15 @@ def outside_accounting(rows: Sequence[NeverAccounted]) -> list[RenderableType]:
     """Living processes that the driver's accounting does not hold, by name."""
     if not rows:
         return []
-    grid = table()
-    grid.add_column("service", overflow="fold")
-    grid.add_column("pid", justify="right", no_wrap=True)
-    grid.add_column("on", overflow="fold")
-    grid.add_column("up for", justify="right", no_wrap=True)
-    grid.add_column("memory", justify="right", no_wrap=True)
-    for row in rows:
-        grid.add_row(
-            cell(row.service),
-            str(row.pid),
-            cell(f"{row.host} {device_name(row.device)}"),
-            known(row.uptime_ms, duration_ms),
-            known(row.memory_mib, memory_mib),
-        )
+    grid = Fitted(
+        [
+            Column(head="service", cells=[cell(row.service) for row in rows], justify="left", least=LEAST_NAME),
+            Column(head="pid", cells=[str(row.pid) for row in rows]),
+            _places([(row.host, row.device) for row in rows]),
+            Column(head="up for", cells=[known(row.uptime_ms, duration_ms) for row in rows]),
+            Column(head="memory", cells=[known(row.memory_mib, memory_mib) for row in rows]),
+        ]
+    )
     title = heading("Never accounted", "opened the device before accounting was on: the driver will never settle them")
     helps = Text.assemble("metered as observed, from first sight; what helps: ", ("restart the process", "bold"))
     missing = reasons(*(value for row in rows for value in (row.uptime_ms, row.memory_mib)))
@@ -129,6 +120,11 @@ def spaced(sections: Iterable[Sequence[RenderableType]]) -> list[RenderableType]
         if section:
             parts += ["", *section] if parts else section
     return parts
+
+
+def _places(places: Sequence[tuple[str, str]]) -> Column:
+    cells = [cell(f"{host} {device_name(device)}") for host, device in places]
+    return Column(head="on", cells=cells, justify="left", least=LEAST_NAME, spare=1)
 
 
 def _where(span: UnknownSpan) -> Text:

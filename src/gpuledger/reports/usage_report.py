@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from gpuledger.model.durations import count, decimal, duration_ms, percent
@@ -18,16 +16,14 @@ from gpuledger.model.rounding import largest_remainder
 from gpuledger.model.usage import NO_NAME, TIME_BY, UnattributedLine, UsageReport, UsageRow
 from gpuledger.reports import as_csv, as_json, unseen
 from gpuledger.reports.as_json import Json
-from gpuledger.reports.cells import UNKNOWN, ShareBar, cell, device_name, heading, table
+from gpuledger.reports.cells import UNKNOWN, ShareBar, cell, device_name, heading, stacked
+from gpuledger.reports.columns import LEAST_NAME, Column, Fitted
 
 BAR_WIDTH = 8
 """Columns of a share's bar."""
 
 WIDE = 96
 """Columns from which a table has room for bars."""
-
-LEAST_NAME = 8
-"""Columns below which a name is not folded any further."""
 
 MIB_SECONDS_IN_GIB_HOUR = 1024 * 3600
 
@@ -79,17 +75,23 @@ def to_json(report: UsageReport) -> dict[str, Json]:
 
 
 def to_csv(report: UsageReport) -> str:
-    """Rows, then one line for each unattributed cause, so that the column adds up to the total."""
+    """Rows, then one line for each unattributed cause, so that the quantity column adds up to the total.
+
+    The cause stands in the first grouping that is not a time; where all are times, in a column ``cause``.
+    """
     grades = ["sampled"] if report.sampled else ["settled", "observed"]
-    first = report.by[0] if report.by else "total"
     busy = _has_busy(report)
-    header = [*(report.by or (first,)), "quantity", "unit", *grades, "provisional", *(["busy_ms"] if busy else [])]
+    by = report.by or ("total",)
+    words = [*by, "cause"] if all(word in TIME_BY for word in by) else [*by]
+    header = [*words, "quantity", "unit", *grades, "provisional", *(["busy_ms"] if busy else [])]
+    cause_at = _cause_at(tuple(words))
     rows: list[list[as_csv.Value]] = []
     for line in _lines(report):
         if isinstance(line, UsageRow):
-            keys = line.key if report.by else ("named",)
+            keys = [*(line.key or ("named",)), ""][: len(words)]
         else:
-            keys = (f"{UNATTRIBUTED}{line.cause}", *(NO_NAME for _ in report.by[1:]))
+            keys = [_absent(word) for word in words]
+            keys[cause_at] = f"{UNATTRIBUTED}{line.cause}"
         figures: list[as_csv.Value] = [line.quantity, report.unit, *_grades(report, line).values(), line.provisional]
         rows.append([*keys, *figures, *([line.busy_ms] if busy else [])])
     return as_csv.text(header, rows)
@@ -111,7 +113,7 @@ def to_table(report: UsageReport, *, width: int = 100, unseen_too: bool = True) 
         _amounts(report, width),
     ]
     if not unseen_too:
-        return Group(*parts)
+        return stacked(*parts)
     sections = [
         [unseen.watched_line(report.watched), *_provisional(report)],
         unseen.not_seen(report.sizes, report.watched),
@@ -119,7 +121,7 @@ def to_table(report: UsageReport, *, width: int = 100, unseen_too: bool = True) 
         unseen.outside_accounting(report.never_accounted),
         unseen.seen_once(report.seen_once),
     ]
-    return Group(*parts, "", *unseen.spaced(sections))
+    return stacked(*parts, "", *unseen.spaced(sections))
 
 
 def gib_hours(report: UsageReport) -> list[int]:
@@ -146,120 +148,63 @@ def _amounts(report: UsageReport, width: int) -> RenderableType:
     total = report.total
     if isinstance(total, Missing):
         return Text(f"{UNKNOWN}: {total.reason}", style="bold yellow")
-    lines = _lines(report)
-    grid = table(totals=True)
-    columns = _fitting([*_key_columns(report), *_figure_columns(report, total, width)], width)
-    for column in columns:
-        grid.add_column(
-            column.head,
-            footer=column.total,
-            justify=column.justify,
-            overflow="fold",
-            no_wrap=column.whole,
-            min_width=column.least,
-        )
-    for place, line in enumerate(lines):
-        grid.add_row(*(column.cells[place] for column in columns), style="" if isinstance(line, UsageRow) else "yellow")
-    return grid
+    styles = ["" if isinstance(line, UsageRow) else "yellow" for line in _lines(report)]
+    return Fitted([*_key_columns(report), *_figure_columns(report, total, width)], styles=styles, totals=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Column:
-    """A column of the table.
-
-    Args:
-        head: heading.
-        cells: one for each line.
-        total: the cell of the last line.
-        justify: side.
-        whole: whether its cells are never folded.
-        least: columns that it needs where they are.
-        spare: how easily it is left out where the terminal is narrow; 0: never.
-    """
-
-    head: str
-    cells: list[RenderableType]
-    total: str = ""
-    justify: Literal["left", "right"] = "right"
-    whole: bool = True
-    least: int | None = None
-    spare: int = 0
-
-    @property
-    def needs(self) -> int:
-        """Columns without which something would be cut."""
-        if self.least is not None:
-            return self.least
-        return max(len(str(each)) for each in (self.head, self.total, *self.cells))
-
-
-def _fitting(columns: list[_Column], width: int) -> list[_Column]:
-    """The columns that fit without cutting a quantity: spare ones are left out, then names are folded."""
-    kept = list(columns)
-    while _too_wide(kept, width) and any(column.spare for column in kept):
-        kept.remove(max(kept, key=lambda column: column.spare))
-    if _too_wide(kept, width):
-        kept = [
-            replace(column, whole=False, least=LEAST_NAME) if column.justify == "left" else column for column in kept
-        ]
-    return kept
-
-
-def _too_wide(columns: list[_Column], width: int) -> bool:
-    return sum(column.needs for column in columns) + 2 * (len(columns) - 1) > width
-
-
-def _key_columns(report: UsageReport) -> list[_Column]:
+def _key_columns(report: UsageReport) -> list[Column]:
     labels = [_labels(report, line) for line in _lines(report)]
     causes = [len(UNATTRIBUTED) + len(line.cause) for line in report.unattributed]
-    return [
-        _Column(
-            head=word,
-            cells=[label[place] for label in labels],
-            total="" if place else "total",
-            justify="left",
-            whole=place > 0 and word in (*TIME_BY, "device"),
-            least=_least(word, place, causes),
+    cause_at = _cause_at(report.by)
+    columns = []
+    for place, word in enumerate(report.by or ("",)):
+        least = max(LEAST_NAME, *causes) if place == cause_at and causes else LEAST_NAME
+        is_whole = word in (*TIME_BY, "device") and place != cause_at
+        columns.append(
+            Column(
+                head=word,
+                cells=[label[place] for label in labels],
+                total="" if place else "total",
+                justify="left",
+                least=0 if is_whole else least,
+            )
         )
-        for place, word in enumerate(report.by or ("",))
-    ]
+    return columns
 
 
-def _least(word: str, place: int, causes: list[int]) -> int | None:
-    if not place:
-        return max(LEAST_NAME, *causes) if causes else LEAST_NAME
-    return None if word in (*TIME_BY, "device") else LEAST_NAME
+def _cause_at(by: tuple[str, ...]) -> int:
+    """The column in which an unattributed line says so: the first one that is not a time, else the first."""
+    return next((place for place, word in enumerate(by) if word not in TIME_BY), 0)
 
 
-def _figure_columns(report: UsageReport, total: int, width: int) -> list[_Column]:
+def _figure_columns(report: UsageReport, total: int, width: int) -> list[Column]:
     lines = _lines(report)
     quantities = [line.quantity for line in lines]
-    columns = []
+    columns: list[Column] = []
     if report.meter == GPU_MEMORY.name:
         products = [decimal(thousandths, 3) for thousandths in gib_hours(report)]
-        columns.append(_Column(head="GiB-hours", cells=[*products[:-1]], total=products[-1]))
+        columns.append(Column(head="GiB-hours", cells=[*products[:-1]], total=products[-1], spare=1))
     else:
         columns.append(
-            _Column(head="time", cells=[duration_ms(each) for each in quantities], total=duration_ms(total), spare=1)
+            Column(head="time", cells=[duration_ms(each) for each in quantities], total=duration_ms(total), spare=1)
         )
-    columns.append(_Column(head=report.unit, cells=[count(each) for each in quantities], total=count(total)))
+    columns.append(Column(head=report.unit, cells=[count(each) for each in quantities], total=count(total)))
     if total:
-        shares = [Fraction(each, total) for each in quantities]
-        thousandths = largest_remainder([share * 1000 for share in shares], 1000)
-        words = [_share(share, rounded) for share, rounded in zip(shares, thousandths, strict=True)]
-        columns.append(_Column(head="share", cells=[*words], total="100 %", spare=4))
+        # Each is rounded by itself, so that equal amounts show equal shares; they need not add up.
+        words = [percent(Fraction(each, total)) for each in quantities]
+        columns.append(Column(head="share", cells=words, total="100 %", spare=4))
         if _bars_fit(report, width):
             columns.append(
-                _Column(head="", cells=[_bar(line, total) for line in lines], justify="left", least=BAR_WIDTH, spare=5)
+                Column(head="", cells=[_bar(line, total) for line in lines], justify="left", spare=5)
             )
     if _has_busy(report):
         known = [line.busy_ms for line in lines if not isinstance(line.busy_ms, Missing)]
         cells = ["none seen" if isinstance(line.busy_ms, Missing) else duration_ms(line.busy_ms) for line in lines]
-        columns.append(_Column(head="busy", cells=[*cells], total=duration_ms(sum(known)), spare=2))
+        columns.append(Column(head="busy", cells=[*cells], total=duration_ms(sum(known)), spare=2))
     observed = 0 if report.sampled else sum(line.observed for line in lines)
     if observed:
         cells = [duration_ms(line.observed) if line.observed else "" for line in lines]
-        columns.append(_Column(head="observed", cells=[*cells], total=duration_ms(observed), spare=3))
+        columns.append(Column(head="observed", cells=[*cells], total=duration_ms(observed), spare=3))
     return columns
 
 
@@ -277,12 +222,14 @@ def _labels(report: UsageReport, line: UsageRow | UnattributedLine) -> list[Text
         return [cell(device_name(value) if word == "device" else value) for word, value in shown] or [cell("named")]
     label = cell(f"{UNATTRIBUTED}{line.cause}")
     label.append(f"\n{line.meaning}", style="dim")
-    return [label, *(cell(NO_NAME) for _ in report.by[1:])]
+    cause_at = _cause_at(report.by)
+    words = report.by or ("",)
+    return [label if place == cause_at else cell(_absent(word)) for place, word in enumerate(words)]
 
 
-def _share(share: Fraction, thousandths: int) -> str:
-    # The rounded shares add up to 100.0; only the two ends keep their own words.
-    return percent(share) if thousandths in (0, 1000) else f"{decimal(thousandths, 1)} %"
+def _absent(word: str) -> str:
+    """What a column says of an amount that has no such key: nothing where it would be a time."""
+    return "" if word in TIME_BY else NO_NAME
 
 
 def _has_busy(report: UsageReport) -> bool:

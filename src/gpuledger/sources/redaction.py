@@ -62,6 +62,8 @@ _SHAPES = re.compile(
 _SWITCH_VALUE = re.compile(r"[0-9]{1,3}|true|false|yes|no|on|off|none|null|auto", re.IGNORECASE)
 _COUNT_VALUE = re.compile(r"-?[0-9][0-9.,eE_-]{0,15}|true|false|yes|no|on|off|none|null|auto", re.IGNORECASE)
 _BLOB = re.compile(r"(?!sha[0-9]{1,3}-|[/~.])[A-Za-z0-9+/_-]{40,8192}={0,2}")
+_HEX = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16,}")
+"""Ids, which are no secrets, whatever stands before them: ``GPU-8c1f5e2a-...``, ``Run-0f1e...``."""
 _KINDS = re.compile(r"(?=([a-z][A-Z0-9]|[A-Z][a-z0-9]|[0-9][A-Za-z]))")
 """Where neighbours are of two kinds: in random letters at six of ten places, in names of models at one or two."""
 _SCHEMES = frozenset({"bearer", "basic", "token", "digest", "negotiate", "apikey"})
@@ -73,7 +75,7 @@ _MYSQL = frozenset({
 _GLUED: dict[str, tuple[str, ...]] = dict.fromkeys(_MYSQL, ("-p",)) | {
     "sshpass": ("-p",), "curl": ("-u", "-U"), "mongo": ("-p",), "mongosh": ("-p",), "mongodump": ("-p",),
     "mongorestore": ("-p",), "redis-cli": ("-a",), "smbclient": ("-U",),
-    "7z": ("-p",), "7za": ("-p",), "7zr": ("-p",), "7zz": ("-p",), "rar": ("-p", "-hp"), "unrar": ("-p",),
+    "7z": ("-p",), "7za": ("-p",), "7zr": ("-p",), "7zz": ("-p",), "rar": ("-p", "-hp"), "unrar": ("-p", "-hp"),
     "zip": ("-P",), "unzip": ("-P",), "zipcloak": ("-P",), "lftp": ("-u",), "sqlcmd": ("-P",),
     "xfreerdp": ("/p:",), "mosquitto_pub": ("-P",), "mosquitto_sub": ("-P",),
 }  # fmt: skip
@@ -232,9 +234,9 @@ def _is_plain(bare: str, secrecy: Secrecy) -> bool:
 def _is_blob(piece: str) -> bool:
     """Forty or more characters that look random: capitals, small letters and digits, well mixed.
 
-    Names of models and images are long too, but mix less; hexadecimal has no capitals, or only them.
+    Names of models and images are long too, but mix less; ids in hexadecimal do not count.
     """
-    bare = piece.strip("\"'")
+    bare = _HEX.sub("", piece.strip("\"'"))
     if not _BLOB.fullmatch(bare) or not all(re.search(kind, bare) for kind in ("[a-z]", "[A-Z]", "[0-9]")):
         return False
     return 100 * len(_KINDS.findall(bare)) >= 35 * len(bare)
@@ -323,8 +325,8 @@ def _end_of_brackets(text: str, at: int) -> int:
 
 
 def _by_shape(piece: str) -> str:
-    piece = _URL_LOGIN.sub(_login, piece)
-    return _SHAPES.sub(REDACTED, piece)
+    end = piece.rfind("@") + 1  # a password ends there at the latest, and looking further would take long
+    return _SHAPES.sub(REDACTED, _URL_LOGIN.sub(_login, piece[:end]) + piece[end:])
 
 
 def _login(match: re.Match[str]) -> str:

@@ -15,7 +15,7 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import hour_floor
 from gpuledger.model.readings import DeviceReading, FinishedRow, LivingContext, Named, NamesLook, Reading
 from gpuledger.model.reasons import UnknownReason
-from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row
+from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row, Sighting
 from gpuledger.watching.accounting import AccountingList
 from gpuledger.watching.contexts import START_TOLERANCE_US, LiveContext, first_look
 from gpuledger.watching.devices import changes, device_rows, losses
@@ -150,6 +150,7 @@ class Observer:
         rows: list[Row] = []
         for uuid in [uuid for uuid, event in self._devices.items() if not event.parent] or [""]:
             self._watch(uuid, "driver", method, at_us, UnknownReason.DRIVER_UNREACHABLE, rows, detail=sentence)
+        rows.extend(self._unwritten(self._contexts.values(), method))
         if at_us >= self._flushed_at_us + self.beat.flush_us:
             rows.extend(self.flush(method, at_us))
         return rows
@@ -159,11 +160,13 @@ class Observer:
         rows: list[Row] = []
         for span in self._spans.values():
             rows.extend(span.cut(span.until_us))
-        rows.extend(
-            context.write(host=self._host, method=method) for context in self._contexts.values() if context.samples
-        )
+        rows.extend(self._unwritten(self._contexts.values(), method))
         self._flushed_at_us = at_us
         return rows
+
+    def _unwritten(self, contexts: Iterable[LiveContext], method: str) -> list[Sighting]:
+        """What looks have seen of these contexts and is not written."""
+        return [context.write(host=self._host, method=method) for context in contexts if context.samples]
 
     def _clock_step(self, at_us: int, boot_us: int, method: str, rows: list[Row]) -> bool:
         """Whether the wall clock was set since the last look; every span then ends at the last look."""
@@ -267,6 +270,7 @@ class Observer:
             if seen is not None and context.is_same(seen, named):
                 continue
             if seen is None and context.device not in present:
+                rows.extend(self._unwritten([context], method))
                 continue  # the device itself was not read: that says nothing about its contexts
             lives_on = context.pid in names.unreadable or (
                 named is not None and context.start_ticks in (0, named.start_ticks)
