@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 from gpuledger.clock import Clock, FixedClock, SystemClock
 from gpuledger.errors import Misconfigured, Unavailable, Unknown
@@ -24,7 +25,7 @@ from gpuledger.ledger.places import SYSTEM_LEDGER, is_there, resolve_place
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.moments import parse_moment
 from gpuledger.model.problem import Problem
-from gpuledger.reports.cells import printable
+from gpuledger.reports.cells import Hanging, printable
 from gpuledger.settings import load_settings
 
 
@@ -44,6 +45,9 @@ FormatOption = Annotated[Format | None, typer.Option("--format", help="table for
 NowOption = Annotated[
     str | None, typer.Option("--now", metavar="TIME", help="Answer as if it were this time (tests, audits).")
 ]
+_TALK_INDENT = 6
+"""As wide as ``note: `` and as the demo's seconds."""
+
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No talk on stderr, only errors.")]
 SinceOption = Annotated[
     str | None,
@@ -62,6 +66,15 @@ class Globals:
     format: Format | None = None
     now: str | None = None
     quiet: bool = False
+
+
+def say(console: Console, sentence: str) -> None:
+    """A sentence for the person at the terminal; what it is folded into stands further in than its first line."""
+    shown = Text(printable(sentence))
+    if console.is_terminal:
+        console.print(Hanging(shown, _TALK_INDENT))
+    else:
+        console.print(shown, soft_wrap=True)
 
 
 class Session:
@@ -95,7 +108,7 @@ class Session:
         self.place = resolve_place(asked)
         self.host = self.settings["host"] or socket.gethostname()
         self.out = Console(soft_wrap=False, highlight=False)
-        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.err = Console(stderr=True, highlight=False)
 
     def read(self) -> Ledger:
         """The ledger, for reading.
@@ -151,9 +164,9 @@ class Session:
             raise typer.Exit(1)
 
     def talk(self, sentence: str) -> None:
-        """Say something to the person, unless quiet."""
+        """Say something to the person, unless quiet: folded at words on a terminal, one line elsewhere."""
         if not self.quiet:
-            self.err.print(printable(sentence), markup=False)
+            say(self.err, sentence)
 
     def problems(self, problems: tuple[Problem, ...] | list[Problem]) -> None:
         """Show what was imperfect; a hundred alike are counted, not repeated."""
@@ -185,4 +198,12 @@ class Session:
                 raise Misconfigured("no-csv", "this view is a tree, not rows", hint="use --format json")
             sys.stdout.write(as_csv())
         else:
-            self.out.print(table())
+            self._show(table())
+
+    def _show(self, shown: RenderableType) -> None:
+        if self.out.is_terminal:
+            self.out.print(shown)
+            return
+        with self.out.capture() as captured:
+            self.out.print(shown)
+        sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))

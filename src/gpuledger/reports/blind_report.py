@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from gpuledger.model.blind import BlindReport
-from gpuledger.model.durations import count, duration_ms, percent
+from gpuledger.model.durations import count, duration_ms, percent, several
 from gpuledger.model.meters import METERS
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
 from gpuledger.reports import as_csv, as_json, unseen
 from gpuledger.reports.as_json import Json
-from gpuledger.reports.cells import UNKNOWN, cell, heading, indented, table
+from gpuledger.reports.cells import UNKNOWN, cell, heading, indented, stacked
+from gpuledger.reports.columns import GAP, LEAST_NAME, Column, Fitted
 
 UNITS: dict[str, str] = {meter.name: meter.unit for meter in METERS}
 """The unit of every meter by its name."""
+
+MOST_INTERVALS = 6
+"""Intervals whose chances are listed; shorter ones are counted, and JSON has them all."""
 
 
 def to_json(report: BlindReport) -> dict[str, Json]:
@@ -105,7 +109,7 @@ def to_table(report: BlindReport, *, width: int = 100) -> RenderableType:
 
     Args:
         report: what to show.
-        width: columns of the terminal; below 60 the chances are listed by their first interval only.
+        width: columns of the terminal; of the chances only the longest intervals that fit are listed.
     """
     sections: list[list[RenderableType]] = [
         [
@@ -117,9 +121,9 @@ def to_table(report: BlindReport, *, width: int = 100) -> RenderableType:
         unseen.still_running(report.unsettled, report.unsettled_ms, inside="inside the totals of usage already"),
         unseen.outside_accounting(report.never_accounted),
         unseen.seen_once(report.seen_once),
-        _chances(report, most=6 if width >= 60 else 1),
+        _chances(report, width=width),
     ]
-    return Group(*unseen.spaced(sections))
+    return stacked(*unseen.spaced(sections))
 
 
 def _not_named(report: BlindReport) -> list[RenderableType]:
@@ -131,38 +135,42 @@ def _not_named(report: BlindReport) -> list[RenderableType]:
         return [
             heading("Not named", f"nothing of {duration_ms(total)} context time") if total else heading("Not named")
         ]
-    grid = table()
-    grid.add_column("cause", no_wrap=True)
-    grid.add_column("time", justify="right", no_wrap=True)
-    grid.add_column("ms", justify="right", no_wrap=True)
-    grid.add_column("share", justify="right", no_wrap=True)
-    grid.add_column("meaning")
-    for line in report.unattributed:
-        share = percent(Fraction(line.quantity, total)) if total else ""
-        grid.add_row(cell(line.cause, "yellow"), duration_ms(line.quantity), count(line.quantity), share, line.meaning)
+    lines = report.unattributed
+    shares = [percent(Fraction(line.quantity, total)) if total else "" for line in lines]
+    grid = Fitted(
+        [
+            Column(head="cause", cells=[line.cause for line in lines], justify="left", style="yellow"),
+            Column(head="time", cells=[duration_ms(line.quantity) for line in lines], spare=1),
+            Column(head="ms", cells=[count(line.quantity) for line in lines]),
+            Column(head="share", cells=shares, spare=2),
+            Column(head="meaning", cells=[line.meaning for line in lines], justify="left", least=LEAST_NAME),
+        ]
+    )
     size = f"{duration_ms(unnamed)} of {duration_ms(total)} context time, never spread over the named"
     return [heading("Not named", size), indented(grid)]
 
 
-def _chances(report: BlindReport, *, most: int) -> list[RenderableType]:
+def _chances(report: BlindReport, *, width: int) -> list[RenderableType]:
     if not report.chances and not report.looked_once:
         return []
     lines: list[RenderableType] = [
         heading("Chance of catching a job", "names are read by polling, which sees what is alive when it looks")
     ]
+    lengths = list(dict.fromkeys(chance.length_ms for chance in report.chances))
     intervals = list(dict.fromkeys(chance.interval_ms for chance in report.chances))
-    shown, more = intervals[-most:], intervals[:-most]
+    by_place = {(chance.length_ms, chance.interval_ms): percent(chance.chance) for chance in report.chances}
+    columns = [
+        Column(head=f"every {duration_ms(each)}", cells=[by_place[length_ms, each] for length_ms in lengths])
+        for each in intervals
+    ]
+    first = Column(head="a job of", cells=[duration_ms(each) for each in lengths])
+    shown = columns[-MOST_INTERVALS:]
+    while len(shown) > 1 and sum(GAP + each.whole for each in (first, *shown)) > width:
+        shown = shown[1:]
     if shown:
-        grid = table()
-        grid.add_column("a job of", justify="right", no_wrap=True)
-        for interval_ms in shown:
-            grid.add_column(f"every {duration_ms(interval_ms)}", justify="right", no_wrap=True)
-        by_place = {(chance.length_ms, chance.interval_ms): chance.chance for chance in report.chances}
-        for length_ms in dict.fromkeys(chance.length_ms for chance in report.chances):
-            grid.add_row(duration_ms(length_ms), *(percent(by_place[length_ms, each]) for each in shown))
-        lines.append(indented(grid))
-    if more:
-        lines.append(indented(Text(f"and {count(len(more))} shorter intervals", style="dim")))
+        lines.append(indented(Fitted([first, *shown])))
+    if more := len(columns) - len(shown):
+        lines.append(indented(Text(f"and {several(more, 'shorter interval')}", style="dim")))
     if report.looked_once:
         lines.append(indented(Text("some looks were single ones: such a look names only what is alive at it")))
     lines.append(

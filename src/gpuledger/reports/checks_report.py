@@ -11,7 +11,7 @@ from gpuledger.model.checks import Check, Verdict
 from gpuledger.model.durations import count
 from gpuledger.reports import as_csv
 from gpuledger.reports.as_json import Json
-from gpuledger.reports.cells import cell, indented
+from gpuledger.reports.cells import Hanging, cell, indented
 
 STYLES: dict[Verdict, str] = {
     Verdict.OK: "green",
@@ -56,7 +56,7 @@ def lines(checks: Sequence[Check]) -> list[RenderableType]:
     for check in checks:
         line = Text.assemble((f"{check.verdict.value:<8}", STYLES[check.verdict]), f"{check.name:<{widest}}  ")
         line.append_text(cell(check.sentence))
-        shown.append(line)
+        shown.append(Hanging(line, len("damaged ") + widest + 2))
         shown += [indented(indented(cell(finding))) for finding in check.findings[:MOST_FINDINGS]]
         if len(check.findings) > MOST_FINDINGS:
             more = f"and {count(len(check.findings) - MOST_FINDINGS)} more; --format json lists all"

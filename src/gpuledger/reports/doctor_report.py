@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from gpuledger.model.checks import DoctorReport
 from gpuledger.model.moments import iso
 from gpuledger.reports import checks_report
 from gpuledger.reports.as_json import Json
-from gpuledger.reports.cells import heading, printable
+from gpuledger.reports.cells import heading, printable, stacked
 
 
 def to_json(report: DoctorReport) -> dict[str, Json]:
@@ -38,4 +38,4 @@ def to_table(report: DoctorReport, *, width: int = 100) -> RenderableType:
     verdict = (
         Text("Nothing is missing.", style="green") if report.ok else Text("Something is missing; see above.", "red")
     )
-    return Group(heading("Doctor", printable(report.host)), "", *checks_report.lines(report.checks), "", verdict)
+    return stacked(heading("Doctor", printable(report.host)), "", *checks_report.lines(report.checks), "", verdict)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 
 from gpuledger.model.durations import several
 from gpuledger.model.outcomes import ImportReport
 from gpuledger.model.reasons import UNKNOWN_MEANING, UnknownReason
 from gpuledger.reports import as_csv
 from gpuledger.reports.as_json import Json
-from gpuledger.reports.cells import cell
+from gpuledger.reports.cells import cell, stacked
 
 
 def to_table(report: ImportReport) -> RenderableType:
@@ -26,7 +26,7 @@ def to_table(report: ImportReport) -> RenderableType:
         meaning, command = UNKNOWN_MEANING[UnknownReason(reason)]
         lines.append(cell(f"UNKNOWN {reason} on {device}: {meaning}", "yellow"))
         lines.append(cell(f"  {command}", "dim"))
-    return Group(*lines)
+    return stacked(*lines)
 
 
 def to_json(report: ImportReport) -> dict[str, Json]:

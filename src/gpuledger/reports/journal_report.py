@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from gpuledger.model.journal import JournalReport, Level
 from gpuledger.model.moments import iso
 from gpuledger.reports import as_csv
 from gpuledger.reports.as_json import Json
-from gpuledger.reports.cells import cell, device_name, heading, table
+from gpuledger.reports.cells import cell, device_name, heading, stacked
+from gpuledger.reports.columns import LEAST_NAME, Column, Fitted
 
 STYLES: dict[Level, str] = {Level.OK: "", Level.CHANGE: "bold", Level.UNKNOWN: "yellow"}
 """How a line of each level looks on a terminal; the words alone say it too."""
 
-WIDE = 120
+WIDE = 100
 """Columns from which the reference of each line has room."""
+
+LEAST_SENTENCE = 32
+"""Columns of a sentence below which its reference is left out."""
 
 
 def to_json(report: JournalReport) -> dict[str, Json]:
@@ -62,17 +66,19 @@ def to_table(report: JournalReport, *, width: int = 100) -> RenderableType:
         width: columns of the terminal.
     """
     title = heading("Journal", f"{iso(report.since_us)} to {iso(report.until_us)}")
-    if not report.lines:
-        return Group(title, Text("nothing was written in this time"))
-    grid = table()
-    grid.add_column("at", no_wrap=True)
-    grid.add_column("where", overflow="fold")
-    grid.add_column("what was found", overflow="fold", ratio=1)
+    lines = report.lines
+    if not lines:
+        return stacked(title, Text("nothing was written in this time"))
+    # Whole seconds for eyes: the eye compares columns; JSON and CSV keep every digit.
+    moments = [iso(line.at_us - line.at_us % 1_000_000) for line in lines]
+    where = [cell(f"{line.host} {device_name(line.device)}".strip() or "ledger") for line in lines]
+    found = [cell(line.sentence, STYLES[line.level]) for line in lines]
+    columns = [
+        Column(head="at", cells=moments, justify="left"),
+        Column(head="where", cells=where, justify="left", least=LEAST_NAME),
+        Column(head="what was found", cells=found, justify="left", least=LEAST_SENTENCE),
+    ]
     if width >= WIDE:
-        grid.add_column("ref", no_wrap=True)
-    for line in report.lines:
-        where = cell(f"{line.host} {device_name(line.device)}".strip() or "ledger")
-        refs = [cell(line.ref, "dim")] if width >= WIDE else []
-        # Whole seconds for eyes: the eye compares columns; JSON and CSV keep every digit.
-        grid.add_row(iso(line.at_us - line.at_us % 1_000_000), where, cell(line.sentence, STYLES[line.level]), *refs)
-    return Group(title, "", grid)
+        refs = [cell(line.ref, "dim") for line in lines]
+        columns.append(Column(head="ref", cells=refs, justify="left", spare=1))
+    return stacked(title, "", Fitted(columns))

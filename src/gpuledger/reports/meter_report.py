@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 
 from gpuledger.model.durations import several
 from gpuledger.model.moments import iso
 from gpuledger.model.outcomes import MeterReport
 from gpuledger.reports import as_csv
 from gpuledger.reports.as_json import Json
-from gpuledger.reports.cells import cell
+from gpuledger.reports.cells import cell, stacked
 
 
 def to_table(report: MeterReport) -> RenderableType:
@@ -20,7 +20,7 @@ def to_table(report: MeterReport) -> RenderableType:
         span = "no hour was new"
     records, corrections = several(len(report.records), "record"), several(len(report.corrections), "correction")
     booked = f"{records} and {corrections} booked"
-    return Group(
+    return stacked(
         cell(f"{span}: {booked}"), cell(f"open from {iso(report.open_from_us)} on: usage there is provisional")
     )
 

@@ -12,7 +12,8 @@ from gpuledger.model.outcomes import Applied
 from gpuledger.model.rows import PolicyVersion
 from gpuledger.reports import as_csv
 from gpuledger.reports.as_json import Json
-from gpuledger.reports.cells import cell, table
+from gpuledger.reports.cells import cell, stacked
+from gpuledger.reports.columns import Column, Fitted
 
 
 def applied_table(applied: Applied) -> RenderableType:
@@ -20,7 +21,7 @@ def applied_table(applied: Applied) -> RenderableType:
     row = applied.version
     if not applied.changed:
         return cell(f"policy {row.version} already holds: nothing changed")
-    return Group(
+    return stacked(
         cell(f"policy {row.version} applied; owners hold from {iso(row.effective_from_us)}, services for all time"),
         cell(
             f"{several(applied.services, 'service rule')}, {several(applied.users, 'user')}, "
@@ -54,12 +55,14 @@ def versions_table(versions: Sequence[PolicyVersion], *, whole: bool) -> Rendera
         return Group(*(cell(line) for line in lines))
     if not versions:
         return cell("no policy was applied yet: `gpuledger apply FILE`; built-in rules name the common services")
-    grid = table()
-    for column in ("version", "owners hold from", "applied", "sha-256"):
-        grid.add_column(column)
-    for row in versions:
-        grid.add_row(str(row.version), iso(row.effective_from_us), iso(row.applied_at_us), row.document_hash[:16])
-    return grid
+    return Fitted(
+        [
+            Column(head="version", cells=[str(row.version) for row in versions], justify="left"),
+            Column(head="owners hold from", cells=[iso(row.effective_from_us) for row in versions], justify="left"),
+            Column(head="applied", cells=[iso(row.applied_at_us) for row in versions], justify="left", spare=2),
+            Column(head="sha-256", cells=[row.document_hash[:16] for row in versions], justify="left", spare=1),
+        ]
+    )
 
 
 def versions_json(versions: Sequence[PolicyVersion]) -> list[Json]:

@@ -104,11 +104,12 @@ def seen_once(lines: Sequence[SeenOnce]) -> list[RenderableType]:
     """Contexts without a length: named, and their time told as what it is."""
     if not lines:
         return []
-    grid = table()
-    grid.add_column("service", overflow="fold")
-    grid.add_column("contexts", justify="right", no_wrap=True)
-    for line in lines:
-        grid.add_row(cell(line.service), count(line.contexts))
+    grid = Fitted(
+        [
+            Column(head="service", cells=[cell(line.service) for line in lines], justify="left", least=LEAST_NAME),
+            Column(head="contexts", cells=[count(line.contexts) for line in lines]),
+        ]
+    )
     contexts = several(sum(line.contexts for line in lines), "context")
     return [heading("Seen once", f"{contexts} alive at one look and gone at the next: time {UNKNOWN}"), indented(grid)]
 

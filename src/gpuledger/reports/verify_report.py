@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from gpuledger.model.checks import VerifyReport
@@ -10,7 +10,7 @@ from gpuledger.model.durations import count
 from gpuledger.model.moments import iso
 from gpuledger.reports import checks_report
 from gpuledger.reports.as_json import Json
-from gpuledger.reports.cells import cell, heading
+from gpuledger.reports.cells import cell, heading, stacked
 
 
 def to_json(report: VerifyReport) -> dict[str, Json]:
@@ -50,7 +50,7 @@ def to_table(report: VerifyReport, *, width: int = 100) -> RenderableType:
         cell(f"Latest root, worth keeping elsewhere: {report.root}") if report.root else Text("Nothing is sealed yet.")
     )
     counted = [Text(f"Rows: {rows}")] if rows else []
-    return Group(
+    return stacked(
         heading("Verify"),
         cell(report.ledger, "dim"),
         "",
