@@ -73,16 +73,33 @@ def test_the_drivers_own_row_is_the_end_of_the_way() -> None:
     assert dict(node.figures)["gpu_percent"] == 0
 
 
-@pytest.mark.parametrize(
-    ("gone", "said"), [(Missing("alive"), "still alive at the last look"), (T0, "2026-07-27T00:00:00Z")]
-)
-def test_a_sighting_says_whether_it_lives(gone: int | Missing, said: str) -> None:
-    """A living context has no end."""
+@pytest.mark.parametrize(("gone", "end"), [(Missing("alive"), None), (T0, "2026-07-27T00:00:00Z")])
+def test_a_sighting_says_whether_it_lives(gone: int | Missing, end: str | None) -> None:
+    """A living context has no end: its title says that it lives."""
     row = Sighting(
         **AT, pid=42, boot_id="b", start_ticks=1, context_started_at_us=T0, since_us=T0, until_us=T0 + HOUR_US,
         peak_memory_mib=5, gone_at_us=gone, method="nvml",
     )  # fmt: skip
-    assert dict(explain_row(row).figures)["gone_at"] == said
+    node = explain_row(row)
+    assert dict(node.figures).get("gone_at") == end
+    assert node.title.endswith(", still alive at the last look") is (end is None)
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("poll", "pid 42, as read while it lived"),
+        ("pid-map", "pid 42, claimed by a pid map: python x.py"),
+        ("nvidia-smi", "pid 42, named by nvidia-smi: python x.py"),
+    ],
+)
+def test_an_identity_says_who_says_so(method: str, said: str) -> None:
+    """Only what the agent read itself was read while the process lived."""
+    row = ProcessIdentity(
+        writer="w", number=1, host="box", boot_id="b", pid=42, start_ticks=1, started_at_us=T0, seen_at_us=T0,
+        method=method, grade="kernel" if method == "poll" else "claimed", text_key="x",
+    )  # fmt: skip
+    assert explain_row(row, text=TEXT).title == said
 
 
 def test_an_identity_shows_its_text_or_that_it_was_forgotten() -> None:

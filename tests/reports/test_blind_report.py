@@ -47,7 +47,6 @@ def test_table_names_size_meaning_and_help(blind: BlindReport, printed) -> None:
         "     6 s      100 %       10.0 %",
         "some looks were single ones",
         "Seen once  3 contexts alive at one look and gone at the next: time UNKNOWN",
-        "1970-01-01T00:00:00Z  gpu.context  o     box GPU-1         5           9 ms",
     ):
         assert said in text
 

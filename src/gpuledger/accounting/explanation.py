@@ -85,7 +85,7 @@ def _told(row: Row, text: IdentityText | None, owner: Owner | None) -> tuple[str
         case Sighting():
             return _sighting(row)
         case ProcessIdentity():
-            return f"pid {row.pid}, as read while it lived", _identity(row, text)
+            return _named(row, text), _identity(row, text)
         case Watch() | DeviceEvent() | Pass() | PolicyVersion() | Seal():
             return _journaled(row)
     raise ValueError(f"no explanation for a row of kind {row.kind!r}")
@@ -124,8 +124,9 @@ def _driver(row: DriverRecord) -> tuple[tuple[str, Figure], ...]:
 
 
 def _sighting(row: Sighting) -> tuple[str, tuple[tuple[str, Figure], ...]]:
-    alive = _moment(row.gone_at_us) if not isinstance(row.gone_at_us, Missing) else "still alive at the last look"
+    is_alive = isinstance(row.gone_at_us, Missing)
     title = f"pid {row.pid} seen alive on {row.device}, {iso(row.since_us)} to {iso(row.until_us)}"
+    title += ", still alive at the last look" if is_alive else ""
     return title, (
         ("host", row.host),
         ("context_started_at", _moment(row.context_started_at_us)),
@@ -133,9 +134,20 @@ def _sighting(row: Sighting) -> tuple[str, tuple[tuple[str, Figure], ...]]:
         ("accounted", row.accounted),
         ("peak_memory_mib", row.peak_memory_mib),
         ("busy_ms", row.busy_ms),
-        ("gone_at", alive),
+        *(() if is_alive else (("gone_at", _moment(row.gone_at_us)),)),
         ("method", row.method),
     )
+
+
+def _named(row: ProcessIdentity, text: IdentityText | None) -> str:
+    """Who says so: only what the agent read itself was read while the process lived."""
+    name = "" if text is None else text.service or text.command or text.exe
+    said = f": {name}" if name else ""
+    if row.method == "pid-map":
+        return f"pid {row.pid}, claimed by a pid map{said}"
+    if row.method == "nvidia-smi":
+        return f"pid {row.pid}, named by nvidia-smi{said}"
+    return f"pid {row.pid}, as read while it lived"
 
 
 def _identity(row: ProcessIdentity, text: IdentityText | None) -> tuple[tuple[str, Figure], ...]:

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Group
 
 from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
 from gpuledger.errors import Misconfigured
 from gpuledger.ledger.store import Ledger
 from gpuledger.operations.demo import demo
 from gpuledger.reports import blind_report, meter_report, usage_report
-from gpuledger.reports.cells import cell
+from gpuledger.reports.cells import cell, stacked
 
 
 def command(
@@ -42,7 +41,7 @@ def command(
         )
         session.talk("")
         session.answer(
-            table=lambda: Group(
+            table=lambda: stacked(
                 usage_report.to_table(report.usage, width=session.out.width, unseen_too=False),
                 cell(""),
                 blind_report.to_table(report.blind, width=session.out.width),
@@ -58,10 +57,11 @@ def command(
                 "root": report.root,
             },
         )
+    session.talk("")
     if keep is not None:
-        session.talk(f"\nthe ledger is kept: gpuledger --ledger {place} journal   (or usage, blind, explain total)")
+        session.talk(f"the ledger is kept: gpuledger --ledger {place} journal   (or usage, blind, explain total)")
     else:
-        session.talk("\nnext: gpuledger doctor   (what this machine has), then gpuledger agent")
+        session.talk("next: gpuledger doctor   (what this machine has), then gpuledger agent")
     if not report.sound:
         raise typer.Exit(1)
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import traceback
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from gpuledger import __version__
 from gpuledger.cli import (
@@ -29,9 +31,8 @@ from gpuledger.cli import (
     usage,
     verify,
 )
-from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
-from gpuledger.errors import GpuledgerError
-from gpuledger.reports.cells import printable
+from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, say
+from gpuledger.errors import GpuledgerError, Misconfigured
 
 app = typer.Typer(
     name="gpuledger",
@@ -40,27 +41,29 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: paragraphs flow, and flags stand without a type
 )
-importing = typer.Typer(help="Bring in evidence that others gathered.", no_args_is_help=True)
+importing = typer.Typer(help="Bring in evidence that others gathered.", no_args_is_help=True, rich_markup_mode=None)
 
-for verb, command in (
-    ("demo", demo.command),
-    ("agent", agent.command),
-    ("meter", meter.command),
-    ("usage", usage.command),
-    ("blind", blind.command),
-    ("journal", journal.command),
-    ("explain", explain.command),
-    ("verify", verify.command),
-    ("doctor", doctor.command),
-    ("apply", apply.command),
-    ("policy", policy.command),
+for verb, command, short in (
+    ("demo", demo.command, "All of it in 20 seconds, without a GPU."),
+    ("agent", agent.command, "Watch the GPUs of this machine and name who holds them."),
+    ("meter", meter.command, "Close the hours that are over into records."),
+    ("usage", usage.command, "Who used how much, and what could not be seen."),
+    ("blind", blind.command, "What could not be seen, sized, with what helps."),
+    ("journal", journal.command, "What each reading found, oldest to newest."),
+    ("explain", explain.command, "From a line or total down to the driver's own row."),
+    ("verify", verify.command, "Check chains, seals, records and laws."),
+    ("doctor", doctor.command, "What is missing on this machine, and what mends it."),
+    ("apply", apply.command, "Apply a policy file: service rules and owners."),
+    ("policy", policy.command, "Show the policy versions, or one of them."),
 ):
-    app.command(verb)(command)
+    app.command(verb, short_help=short)(command)
 importing.command("nvidia-smi")(import_nvidia_smi.command)
 app.add_typer(importing, name="import")
 
 
+_VERBS = frozenset(each.name for each in app.registered_commands) | {"import"}
 _READER_GONE = 141
 """128 + SIGPIPE, as shells report it."""
 
@@ -107,9 +110,13 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:  # noqa: BLE001 - the last door: the parser's own errors, and bugs
-        if hasattr(error, "show") and hasattr(error, "exit_code"):
-            error.show()  # the parser's own usage errors: a sentence and a hint
-            sys.exit(error.exit_code)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            sys.stderr.write(f"{error}\n")  # nothing was asked: the help is the answer
+            sys.exit(Misconfigured.exit_status)
+        if hasattr(error, "format_message"):
+            refused = _bad_usage(error, words)
+            _say_error(refused, as_json=_wants_json(words))
+            sys.exit(refused.exit_status)
         sys.stderr.write(
             f"a bug in gpuledger {__version__}, please report it with this text:\n{traceback.format_exc()}"
         )
@@ -121,11 +128,31 @@ def _wants_json(words: list[str]) -> bool:
     return "--format=json" in words or ("--format", "json") in pairwise(words)
 
 
+def _bad_usage(error: Any, words: list[str]) -> Misconfigured:
+    """The parser's own error as one of ours."""
+    verb = next((word for word in words if word in _VERBS), "")
+    hint = " ".join(["gpuledger", *([verb] if verb else []), *(["nvidia-smi"] if verb == "import" else []), "--help"])
+    return Misconfigured("bad-usage", _sentence(error), hint=hint)
+
+
+def _sentence(error: Any) -> str:
+    """What the parser says, without the words of the library that checks values."""
+    param, said = getattr(error, "param", None), str(getattr(error, "message", ""))
+    if param is not None and said:
+        name = param.opts[0] if param.param_type_name == "option" else param.metavar or param.name
+        said = said.removeprefix("Value error, ")
+        kind = re.match(r"Input should be ([^,]+)", said)
+        return f"{name} takes {kind[1]}" if kind else f"{name}: {said}"
+    said = str(error.format_message()).rstrip(".")
+    return said[:1].lower() + said[1:]
+
+
 def _say_error(error: GpuledgerError, *, as_json: bool) -> None:
     if as_json:
         body = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
         sys.stderr.write(json.dumps(body) + "\n")
         return
-    sys.stderr.write(f"error: {printable(error.message)} [{error.code}]\n")
+    console = Console(stderr=True, highlight=False)
+    say(console, f"error: {error.message} [{error.code}]")
     if error.hint:
-        sys.stderr.write(f"  try: {printable(error.hint)}\n")
+        say(console, f"  try: {error.hint}")

@@ -259,7 +259,7 @@ class Ledger:
         with self._mapped():
             found = self._connection.execute(statement).first()
         if found is None:
-            raise NotFound("no-such-row", f"the ledger holds no {ref}", hint="gpuledger journal shows references")
+            raise NotFound("no-such-row", f"the ledger holds no {ref}", hint="gpuledger journal --format json")
         return codec.decode([tuple(found)])[0]
 
     def latest(

@@ -10,6 +10,7 @@ from gpuledger.errors import GpuledgerError, Unavailable
 from gpuledger.ledger.places import is_there
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.checks import Check, DoctorReport, Verdict
+from gpuledger.model.durations import several
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US, SECOND_US, iso
 from gpuledger.model.readings import DeviceReading
@@ -40,7 +41,7 @@ def _driver(now_us: int) -> Iterator[Check]:
     yield Check(
         name="driver",
         verdict=Verdict.NOTE if notes else Verdict.OK,
-        sentence=f"{len(reading.devices)} devices, driver {reading.driver_version or 'unknown'}, by {reading.method}",
+        sentence=f"{several(len(reading.devices), 'device')}, driver {reading.driver_version or 'unknown'}, by {reading.method}",
         findings=tuple(notes),
     )
     for device in reading.devices.values():
@@ -50,17 +51,18 @@ def _driver(now_us: int) -> Iterator[Check]:
 
 
 def _accounting(device: DeviceReading) -> Check:
-    name = f"accounting {device.product} {device.uuid}"
+    name, where = "accounting", f"{device.product} {device.uuid}"
     if device.accounting == "enabled":
-        sentence = f"enabled; {len(device.finished)} of 128 finished rows, {len(device.living)} contexts alive"
+        alive = several(len(device.living), "context")
+        sentence = f"enabled on {where}: {len(device.finished)} of 128 finished rows, {alive} alive"
         return Check(name=name, verdict=Verdict.OK, sentence=sentence)
     if device.mig or device.accounting == "unsupported":
         return Check(
             name=name, verdict=Verdict.NOTE,
-            sentence="no accounting here (MIG, or a device without it): the living are still metered",
+            sentence=f"none on {where} (MIG, or a device without it): the living are still metered",
         )  # fmt: skip
     return Check(
-        name=name, verdict=Verdict.FOUND, sentence="accounting is off: what ran and exited leaves no row",
+        name=name, verdict=Verdict.FOUND, sentence=f"off on {where}: what ran and exited leaves no row",
         hint="sudo gpuledger agent --enable-accounting   (or once: sudo nvidia-smi -am 1)",
     )  # fmt: skip
 

@@ -41,8 +41,11 @@ def load_evidence(ledger: Ledger, *, since_us: int, until_us: int, upto: Mapping
     if unread:
         # neither the driver nor /proc says which context it is: only all looks at it together do
         sightings.update((row.ref, row) for row in ledger.scan(Sighting, pids=unread, upto=upto))
-    hosts = {row.host for row in records} | {row.host for row in sightings.values()}
     startless = _startless_pids(records, sightings.values())
+    if startless - unread:
+        # nor does a row without a start say whose it is: a process of its pid may be proven dead long before
+        sightings.update((row.ref, row) for row in ledger.scan(Sighting, pids=startless - unread, upto=upto))
+    hosts = {row.host for row in records} | {row.host for row in sightings.values()}
     known = {row.ref for row in records}
     more = ledger.scan(DriverRecord, pids=startless, upto=upto) if startless else ()
     identities = {row.ref: row for row in ledger.scan(ProcessIdentity, since_us=first_us, until_us=last_us, upto=upto)}

@@ -194,9 +194,7 @@ def _figure_columns(report: UsageReport, total: int, width: int) -> list[Column]
         words = [percent(Fraction(each, total)) for each in quantities]
         columns.append(Column(head="share", cells=words, total="100 %", spare=4))
         if _bars_fit(report, width):
-            columns.append(
-                Column(head="", cells=[_bar(line, total) for line in lines], justify="left", spare=5)
-            )
+            columns.append(Column(head="", cells=[_bar(line, total) for line in lines], justify="left", spare=5))
     if _has_busy(report):
         known = [line.busy_ms for line in lines if not isinstance(line.busy_ms, Missing)]
         cells = ["none seen" if isinstance(line.busy_ms, Missing) else duration_ms(line.busy_ms) for line in lines]
