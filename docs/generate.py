@@ -98,27 +98,150 @@ def errors() -> str:
         (f"`{code}`", name, str(status), message) for code, (name, status, message) in sorted(error_codes().items())
     ]
     parts.append(table(("code", "class", "status", "says"), rows))
+    parts.append(
+        "\n# Problems\n\nWhat was done on imperfect evidence is told beside the answer, on stderr as a note and in "
+        "`problems` of the JSON.\nIt is no error: the exit status does not change.\n\n"
+    )
+    parts.append(table(("code", "says"), [(f"`{code}`", said) for code, said in sorted(problem_codes().items())]))
     return "".join(parts)
+
+
+UNTOLD = "what failed, in a sentence"
+"""Said of a code whose sentence is put together elsewhere."""
+
+Trees = list[ast.Module]
+
+
+def trees() -> Trees:
+    """Every module of the program."""
+    return [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))]
 
 
 def error_codes() -> dict[str, tuple[str, int, str]]:
     """Every code that is raised anywhere: code to (class, exit status, the sentence with its blanks)."""
     statuses = {error.__name__: error.exit_status for error in ERROR_CLASSES}
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))]
+    modules = trees()
     makers = {name: (name, 0, 1) for name in statuses}
-    for tree in trees:
+    for tree in modules:
         makers |= _makers(tree, statuses)
     found: dict[str, tuple[str, int, str]] = {}
-    for tree in trees:
-        for call in _calls(tree):
+    for tree in modules:
+        for function, call in _calls_in_functions(tree):
             if _name(call) not in makers:
                 continue
             error, code_at, message_at = makers[_name(call)]
             code = call.args[code_at] if len(call.args) > code_at else None
-            if isinstance(code, ast.Constant) and isinstance(code.value, str):
-                message = call.args[message_at] if 0 <= message_at < len(call.args) else None
-                found.setdefault(code.value, (error, statuses[error], _sentence(message)))
+            message = call.args[message_at] if 0 <= message_at < len(call.args) else None
+            codes = _texts(code, function) if code is not None else []
+            told = _texts(message, function) if isinstance(message, ast.Name) else []
+            for place, word in enumerate(codes):
+                said = told[place] if len(told) == len(codes) > 1 else _sentence(message, function)
+                _note(found, word, (error, statuses[error], said))
+    for carrier, error in _carriers(modules, statuses).items():
+        for code_word, said in _given_as_code(modules, carrier).items():
+            _note(found, code_word, (error, statuses[error], said))
     return found
+
+
+def problem_codes() -> dict[str, str]:
+    """Every code of imperfect evidence: code to the sentence with its blanks."""
+    statuses = {error.__name__: error.exit_status for error in ERROR_CLASSES}
+    modules = trees()
+    found = _given_as_code(modules, "Problem")
+    for carrier in _carriers(modules, statuses):
+        # what refuses a whole file is a problem where other parts of it are good
+        is_told = any(
+            _name(call) == "Problem"
+            and _is_carried([word.value for word in call.keywords])
+            and _mentions(tree, carrier)
+            for tree in modules
+            for call in _calls(tree)
+        )
+        for code, said in (_given_as_code(modules, carrier) if is_told else {}).items():
+            found.setdefault(code, said)
+    return found
+
+
+def _note(found: dict[str, tuple[str, int, str]], code: str, told: tuple[str, int, str]) -> None:
+    """The first sentence of a code, and a real one rather than none."""
+    if code not in found or found[code][2] == UNTOLD:
+        found[code] = told
+
+
+def _carriers(modules: Trees, statuses: dict[str, int]) -> dict[str, str]:
+    """Classes that carry code, sentence and hint until they are raised (``X(one.code, ...)``): name to the error."""
+    found: dict[str, str] = {}
+    for name in (node.name for tree in modules for node in ast.walk(tree) if _is_carrier(node)):
+        for tree in modules:
+            raised = [_name(call) for call in _calls(tree) if _name(call) in statuses and _is_carried(call.args[:1])]
+            if raised and _mentions(tree, name):
+                found.setdefault(name, raised[0])
+    return found
+
+
+def _is_carrier(node: ast.AST) -> bool:
+    body = node.body if isinstance(node, ast.ClassDef) else []
+    return {"code", "hint"} <= {ast.unparse(part.target) for part in body if isinstance(part, ast.AnnAssign)}
+
+
+def _is_carried(values: list[ast.expr]) -> bool:
+    return any(isinstance(value, ast.Attribute) and value.attr == "code" for value in values)
+
+
+def _mentions(tree: ast.Module, name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
+
+
+def _given_as_code(modules: Trees, name: str) -> dict[str, str]:
+    """Codes given by keyword to a class: code to its sentence."""
+    found: dict[str, str] = {}
+    for tree in modules:
+        for function, call in _calls_in_functions(tree):
+            words = {keyword.arg: keyword.value for keyword in call.keywords}
+            if _name(call) == name and "code" in words:
+                for code in _texts(words["code"], function):
+                    said = _sentence(words.get("message") or words.get("sentence"), function)
+                    if code not in found or found[code] == UNTOLD:
+                        found[code] = said
+    return found
+
+
+def _texts(node: ast.expr, function: ast.AST) -> list[str]:
+    """The words that an expression can be, where they are written in its function."""
+    if isinstance(node, ast.Constant):
+        return [str(node.value)]
+    if isinstance(node, ast.IfExp):
+        return [*_texts(node.body, function), *_texts(node.orelse, function)]
+    if isinstance(node, ast.Name):
+        return [text for value in _assigned(node, function) for text in _texts(value, function)]
+    return []
+
+
+def _assigned(name: ast.Name, function: ast.AST) -> list[ast.expr]:
+    """What was last written to a name above its use; else what a loop gives it, else the argument's default."""
+    values = [
+        (node.lineno, node.value)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and node.lineno <= name.lineno
+        and any(isinstance(target, ast.Name) and target.id == name.id for target in node.targets)
+    ]  # fmt: skip
+    if values:
+        return [max(values, key=lambda each: each[0])[1]]
+    for loop in ast.walk(function):  # for code, message in (("a", "..."), ("b", "...")):
+        if isinstance(loop, ast.For) and isinstance(loop.target, ast.Tuple) and isinstance(loop.iter, ast.Tuple):
+            names = [ast.unparse(target) for target in loop.target.elts]
+            if name.id in names:
+                return [each.elts[names.index(name.id)] for each in loop.iter.elts if isinstance(each, ast.Tuple)]
+    if isinstance(function, ast.FunctionDef) and function.args.defaults:
+        given = dict(
+            zip(
+                [each.arg for each in function.args.args][-len(function.args.defaults) :],
+                function.args.defaults,
+                strict=True,
+            )
+        )
+        return [given[name.id]] if name.id in given else []
+    return []
 
 
 def _makers(tree: ast.Module, statuses: dict[str, int]) -> dict[str, tuple[str, int, int]]:
@@ -140,6 +263,15 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
     yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
+def _calls_in_functions(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.Call]]:
+    """Every call with the innermost function around it, else the module."""
+    around: dict[ast.Call, ast.AST] = dict.fromkeys(_calls(tree), tree)
+    for node in ast.walk(tree):  # outer functions come before inner ones
+        if isinstance(node, ast.FunctionDef):
+            around |= dict.fromkeys(_calls(node), node)
+    yield from ((function, call) for call, function in around.items())
+
+
 def _name(call: ast.Call) -> str:
     function = call.func
     return (
@@ -147,13 +279,16 @@ def _name(call: ast.Call) -> str:
     )
 
 
-def _sentence(node: ast.expr | None) -> str:
-    """A message as written, with its parts in braces."""
+def _sentence(node: ast.expr | None, function: ast.AST) -> str:
+    """A message as written, with its parts as dots."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
         return "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in node.values)
-    return "what failed, in a sentence"
+    if isinstance(node, ast.Name):
+        told = [_sentence(value, function) for value in _assigned(node, function)]
+        return told[0] if told else UNTOLD
+    return UNTOLD
 
 
 def meters() -> str:

@@ -25,22 +25,50 @@ def test_help_lists_every_verb(gpuledger) -> None:
     """What a person sees first."""
     done = gpuledger("--help")
     assert done.status == 0
-    verbs = re.findall(r"^. ([a-z]+) ", done.out, re.MULTILINE)
+    verbs = re.findall(r"^  ([a-z]+)  ", done.out.split("Commands:")[1], re.MULTILINE)
     assert verbs == [
         "demo", "agent", "meter", "usage", "blind", "journal", "explain", "verify", "doctor", "apply", "policy",
         "import",
     ]  # fmt: skip
 
 
+def test_help_flows_and_shows_no_types_of_flags(gpuledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A paragraph is one paragraph, whatever its lines in the source; no verb is cut off with dots."""
+    monkeypatch.setenv("COLUMNS", "80")
+    done = gpuledger("agent", "--help")
+    assert "seals. Needs no root; as root it can enable the driver's accounting, without\n" in done.out
+    assert "<bool>" not in done.out
+    assert "..." not in gpuledger("--help").out.split("Commands:")[1]
+
+
 @pytest.mark.parametrize(
-    "words",
-    [("frobnicate",), ("usage", "--frobnicate"), ("usage", "--format", "xml"), ("explain",), ("policy", "one")],
+    ("words", "message", "hint"),
+    [
+        (("frobnicate",), "no such command 'frobnicate'", "gpuledger --help"),
+        (("usage", "--frobnicate"), "no such option: --frobnicate", "gpuledger usage --help"),
+        (("usage", "--format", "xml"), "--format: 'xml' is not one of", "gpuledger usage --help"),
+        (("explain",), "missing argument 'REF'", "gpuledger explain --help"),
+        (("policy", "one"), "VERSION takes a whole number", "gpuledger policy --help"),
+        (("import", "nvidia-smi"), "missing argument 'FILE'", "gpuledger import nvidia-smi --help"),
+        (("agent", "--interval"), "option '--interval' requires an argument", "gpuledger agent --help"),
+    ],
 )
-def test_what_the_parser_cannot_read_is_wrong_usage(gpuledger, words: tuple[str, ...]) -> None:
-    """Status 2, the answer's place stays empty."""
+def test_what_the_parser_cannot_read_is_wrong_usage(gpuledger, words: tuple[str, ...], message: str, hint: str) -> None:
+    """Status 2, the answer's place stays empty, and the error has our shape, for eyes and for scripts."""
     done = gpuledger(*words)
     assert (done.status, done.out) == (2, "")
-    assert done.err
+    assert done.err.startswith(f"error: {message}")
+    assert done.err.endswith(f" [bad-usage]\n  try: {hint}\n")
+    done = gpuledger("--format", "json", *words)
+    assert (done.status, done.out, done.error["code"], done.error["hint"]) == (2, "", "bad-usage", hint)
+    assert message in done.error["message"]
+
+
+def test_nothing_asked_is_answered_with_the_help(gpuledger) -> None:
+    """On stderr: no answer was asked for."""
+    done = gpuledger()
+    assert (done.status, done.out) == (2, "")
+    assert "Commands:" in done.err
 
 
 @pytest.mark.parametrize(

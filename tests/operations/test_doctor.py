@@ -90,6 +90,8 @@ def test_the_accounting_of_each_device_is_looked_at(
     monkeypatch.setattr(start_agent, "load_binding", lambda: machine.driver)
     checks = asked(tmp_path / "ledger.db", now_us=machine.clock.now_us())
     assert checks["driver"].verdict is Verdict.OK
-    (check,) = [check for name, check in checks.items() if name.startswith("accounting")]
+    assert checks["driver"].sentence.startswith("1 device, ")
+    check = checks["accounting"]
     assert check.verdict is verdict
+    assert machine.gpu in check.sentence
     assert ("nvidia-smi -am 1" in check.hint) is (verdict is Verdict.FOUND)

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from gpuledger.model.missing import Missing
-from gpuledger.reports.cells import ShareBar, device_name, known, printable, reasons
+from gpuledger.reports.cells import Hanging, ShareBar, device_name, indented, known, printable, reasons, stacked
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,12 @@ def test_bars_on_a_terminal_without_unicode() -> None:
     console.print(ShareBar(Fraction(1, 2), 8))
     out.seek(0)
     assert out.read().rstrip() == "####"
+
+
+def test_what_a_sentence_is_folded_into_stands_further_in(printed) -> None:
+    """Nobody takes the end of a line for the begin of another one."""
+    sentence = Text("box GPU-5a3c1f2e  from here to there  4 min 29 s")
+    assert printed(stacked(sentence), 40) == "box GPU-5a3c1f2e  from here to there\n  4 min 29 s"
+    assert printed(indented(sentence), 40) == "  box GPU-5a3c1f2e  from here to there\n    4 min 29 s"
+    assert printed(Hanging(sentence, 30), 30).splitlines()[1].startswith(" " * 15 + "GPU")
+    assert printed(stacked(sentence), 80) == sentence.plain

@@ -29,11 +29,11 @@ def journal() -> JournalReport:
 
 def test_table_is_three_columns_and_refs_where_there_is_room(journal: JournalReport, printed) -> None:
     """Whole seconds, short device names, and references on wide terminals."""
-    text = printed(journal_report.to_table(journal))
+    text = printed(journal_report.to_table(journal, width=99), 99)
     assert "1970-01-01T00:00:01Z  box GPU-5a3c1f2e  UNKNOWN watch-gap for 2 s" in text
     assert "1970-01-01T00:00:04Z  ledger            policy version 1 [bold]applied" in text
     assert "watch:box.agent/1" not in text
-    assert "watch:box.agent/1" in printed(journal_report.to_table(journal, width=120), 120)
+    assert "watch:box.agent/1" in printed(journal_report.to_table(journal, width=100), 100)
 
 
 def test_json_and_csv_keep_every_digit(journal: JournalReport) -> None:

@@ -5,17 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuledger.model.durations import count, duration_ms, percent
 from gpuledger.model.meters import GPU_CONTEXT
 from gpuledger.model.missing import Missing
 from gpuledger.model.usage import UnattributedLine, UsageReport, UsageRow, Watched
 from gpuledger.reports import usage_report
 
 GPU = "GPU-5a3c1f2e-1111-2222-3333-444455556666"
+
+
+def row(key: tuple[str, ...], quantity: int) -> UsageRow:
+    return UsageRow(key=key, quantity=quantity, settled=quantity, observed=0, provisional=0, busy_ms=Missing("none"))
+
 
 TABLE = """\
 gpu.context by service  2026-07-27T00:00:00Z to 2026-07-28T00:00:00Z
@@ -24,7 +32,7 @@ time a process held a device; contexts overlap, so a sum can exceed the wall clo
 service                                          time          ms   share               observed
 ────────────────────────────────────────────────────────────────────────────────────────────────
 ollama                              3 h 57 min 29.8 s  14,249,789  94.0 %  ███████▌  18 min 20 s
-xtts                                            6.7 s       6,748   0.1 %  ▏
+xtts                                            6.7 s       6,748  <0.1 %  ▏
 unattributed:before-watch               12 min 53.1 s     773,149   5.1 %  ▍
 dead before the agent first looked
 unattributed:between-samples              2 min 3.7 s     123,676   0.8 %  ▏
@@ -136,6 +144,15 @@ def test_csv_of_several_groupings_and_of_none(day_fields: dict) -> None:
     assert written[0] == ["service", "user", "quantity", "unit", "settled", "observed", "provisional", "busy_ms"]
     assert written[1] == ["a,b", "x", "1", "ms", "1", "0", "0", "3"]
     assert written[2] == ["unattributed:before-watch", "-", "773149", "ms", "773149", "0", "0", ""]
+    by_hour = UsageReport(**{**day_fields, "by": ("hour", "service", "user"), "rows": ()})
+    assert usage_report.to_csv(by_hour).splitlines()[1].startswith(",unattributed:before-watch,-,773149,ms,")
+    key = ("2026-07-27T03:00:00Z", "2026-07-27")
+    times = UsageReport(**{**day_fields, "by": ("hour", "day"), "rows": (row(key, 5),)})
+    assert [line.split(",ms,")[0] for line in usage_report.to_csv(times).splitlines()[:3]] == [
+        "hour,day,cause,quantity,unit,settled,observed,provisional",
+        "2026-07-27T03:00:00Z,2026-07-27,,5",
+        ",,unattributed:before-watch,773149",
+    ]
     alone = UsageReport(**{**day_fields, "by": (), "rows": (UsageRow(
         key=(), quantity=1, settled=1, observed=0, provisional=0, busy_ms=Missing("none")),)})  # fmt: skip
     assert usage_report.to_csv(alone).splitlines()[:2] == [
@@ -181,13 +198,69 @@ def test_busy_stands_beside(day_fields: dict, printed) -> None:
     assert "none seen" in text
 
 
-@pytest.mark.parametrize("width", [40, 60, 79, 80, 95, 96, 140])
-def test_no_quantity_is_cut_at_any_width(day: UsageReport, printed, width: int) -> None:
-    """However narrow the terminal, numbers and their units stand whole."""
-    text = printed(usage_report.to_table(day, width=width), width)
-    assert all(len(each) <= width for each in text.splitlines())
-    for figure in ("14,249,789", "6,748", "15,153,362"):
-        assert figure in text
+LONG = "script:/srv/lab/experiments/of-the-year/train_a_large_model.py by somebody.with.a.long.name"
+KEYS = {
+    "hour": "2026-07-27T03:00:00Z",
+    "service": LONG,
+    "device": GPU,
+    "user": "somebody.with.a.long.name",
+    "class": "H100-80GB-HBM3/1g.10gb",
+    "day": "2026-07-27",
+}
+NUMBERS = (14_249_789, 552, 1_100_000)
+
+
+def grouped(day_fields: dict, by: tuple[str, ...], *, busy: bool) -> UsageReport:
+    """Three rows of the longest names and one unattributed line."""
+    rows = tuple(
+        UsageRow(key=tuple(KEYS[word] for word in by), quantity=number, settled=number - observed, observed=observed,
+                 provisional=0, busy_ms=number // 2 if busy else Missing("none"))
+        for number, observed in zip(NUMBERS, (0, 552, 77_777), strict=True)
+    )  # fmt: skip
+    return UsageReport(**{**day_fields, "by": by, "rows": rows})
+
+
+@pytest.mark.parametrize("by", [
+    ("hour",), ("service",), ("device",), ("hour", "service"), ("service", "hour"), ("hour", "day"),
+    ("hour", "service", "user"), ("hour", "service", "device", "user"), ("service", "user", "device", "class"),
+], ids=",".join)  # fmt: skip
+@pytest.mark.parametrize("busy", [False, True], ids=["", "busy"])
+def test_no_figure_is_cut_at_any_width(day_fields: dict, printed, by: tuple[str, ...], busy: bool) -> None:
+    """At 40 to 140 columns each figure column that is there stands whole, unit included; the quantities always are."""
+    report = grouped(day_fields, by, busy=busy)
+    total = report.total
+    assert isinstance(total, int)
+    whole = [*NUMBERS, *(line.quantity for line in report.unattributed), total]
+    columns = {
+        "time": [duration_ms(each) for each in whole],
+        "ms": [count(each) for each in whole],
+        "share": [*(percent(Fraction(each, total)) for each in whole[:-1]), "100 %"],
+        "busy": [*(duration_ms(each // 2) for each in NUMBERS), "none seen", "none seen"],
+        "observed": [duration_ms(552), duration_ms(77_777), duration_ms(552 + 77_777)],
+    }
+    for width in range(40, 141):
+        text = printed(usage_report.to_table(report, width=width, unseen_too=False), width)
+        assert all(len(each) <= width for each in text.splitlines()), width
+        shown = text.split("\n\n")[1].splitlines()
+        rule = next(place for place, each in enumerate(shown) if each.startswith("─"))
+        head, lines = shown[rule - 1], shown[rule + 1 :]
+        assert "ms" in head.split()
+        found = [word for word in columns if word in head.split()]
+        for word in found:
+            # a figure column ends where its heading ends: what stands there must be a figure of it, and whole
+            end = re.search(rf"(?<!\S){word}(?!\S)", head).end()  # type: ignore[union-attr]
+            ends = [line[:end] for line in lines if len(line) >= end]
+            for figure in columns[word]:
+                assert any(re.search(rf"(?:^|\s){re.escape(figure)}$", each) for each in ends), (width, word, figure)
+        if width >= 120 and len(by) == 1:
+            assert found == [word for word in columns if word != "busy" or busy]
+
+
+def test_equal_amounts_show_equal_shares(day_fields: dict, printed) -> None:
+    """Eleven equal parts are 9.1 % each, in usage as in blind; they need not add up to 100."""
+    rows = tuple(row((f"s{place}",), 1000) for place in range(11))
+    report = UsageReport(**{**day_fields, "rows": rows, "unattributed": ()})
+    assert printed(usage_report.to_table(report)).count("9.1 %") == 11
 
 
 def test_times_and_devices_are_columns_of_their_own(day_fields: dict, printed) -> None:

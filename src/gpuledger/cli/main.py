@@ -135,14 +135,17 @@ def _bad_usage(error: Any, words: list[str]) -> Misconfigured:
     return Misconfigured("bad-usage", _sentence(error), hint=hint)
 
 
+_KINDS = {"a valid integer": "a whole number"}
+
+
 def _sentence(error: Any) -> str:
     """What the parser says, without the words of the library that checks values."""
     param, said = getattr(error, "param", None), str(getattr(error, "message", ""))
     if param is not None and said:
         name = param.opts[0] if param.param_type_name == "option" else param.metavar or param.name
-        said = said.removeprefix("Value error, ")
+        said = said.removeprefix("Value error, ").rstrip(".")
         kind = re.match(r"Input should be ([^,]+)", said)
-        return f"{name} takes {kind[1]}" if kind else f"{name}: {said}"
+        return f"{name} takes {_KINDS.get(kind[1], kind[1])}" if kind else f"{name}: {said}"
     said = str(error.format_message()).rstrip(".")
     return said[:1].lower() + said[1:]
 

@@ -6,6 +6,8 @@ import typer
 
 from gpuledger.cli.progress import progress
 from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
+from gpuledger.clock import SystemClock
+from gpuledger.metering.records import CLOSED_AFTER_US
 from gpuledger.operations.meter import meter
 from gpuledger.reports import meter_report
 
@@ -24,6 +26,8 @@ def command(
     agent does this by itself each hour.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
+    if session.now_us > SystemClock().now_us() + CLOSED_AFTER_US:
+        session.talk("note: --now lies ahead of the clock, so hours are closed that are not over")
     with session.existing() as opened, progress(session, "metering hours") as step:
         report = meter(opened, now_us=session.now_us, writer=session.writer("meter"), progress=step)
     session.problems(report.problems)

@@ -117,16 +117,24 @@ class Session:
             Unavailable: ``ledger-permission`` where this machine's ledger is there and may not be read, so
                 that nobody takes an empty place of their own for an idle machine.
         """
+        self._refuse_second_ledger()
+        return Ledger.open(self.place, mode="read")
+
+    def _refuse_second_ledger(self) -> None:
         if self._defaulted and not is_there(self.place) and is_there(SYSTEM_LEDGER):
             raise Unavailable(
                 "ledger-permission",
                 f"this machine's ledger, {SYSTEM_LEDGER}, is there, and you may not read it",
-                hint="sudo gpuledger ..., or join its group: ls -l " + str(SYSTEM_LEDGER),
+                hint=f"sudo gpuledger ..., or join its group (ls -l {SYSTEM_LEDGER}), or --ledger PLACE",
             )
-        return Ledger.open(self.place, mode="read")
 
     def append(self) -> Ledger:
-        """The ledger, for appending; made where there is none."""
+        """The ledger, for appending; made where there is none.
+
+        Raises:
+            Unavailable: ``ledger-permission``, as :meth:`read`: nobody starts a second one unawares.
+        """
+        self._refuse_second_ledger()
         return Ledger.open(self.place, mode="append")
 
     def existing(self) -> Ledger:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
 
 from gpuledger.cli.progress import progress
 from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
+from gpuledger.errors import Misconfigured
 from gpuledger.operations.verify import verify
 from gpuledger.reports import verify_report
 
@@ -31,6 +33,8 @@ def command(
     Prints the latest root: keep it elsewhere, and a later rewrite of the whole ledger shows too.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
+    if root and not re.fullmatch(r"[0-9a-f]{64}", root):
+        raise Misconfigured("bad-root", f"{root!r} is no root: 64 hex digits", hint="the last line of gpuledger verify")
     with session.read() as opened, progress(session, "verifying") as step:
         report = verify(opened, now_us=session.now_us, kept_root=root, progress=step)
     session.answer(

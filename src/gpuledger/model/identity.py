@@ -205,7 +205,7 @@ def placed(path: str, cwd: str) -> str:
     folder, rest = PurePosixPath(cwd), PurePosixPath(path)
     while rest.parts and rest.parts[0] == "..":
         folder, rest = folder.parent, PurePosixPath(*rest.parts[1:])
-    return str(folder / rest)
+    return str(folder.joinpath(rest))
 
 
 def in_folder(name: str, cwd: str) -> str:

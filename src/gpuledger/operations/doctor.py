@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuledger.errors import GpuledgerError, Unavailable
-from gpuledger.ledger.places import is_there
+from gpuledger.ledger.places import SYSTEM_LEDGER, is_there
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.checks import Check, DoctorReport, Verdict
 from gpuledger.model.durations import several
@@ -38,10 +38,11 @@ def _driver(now_us: int) -> Iterator[Check]:
             hint="install NVIDIA's driver, or try `gpuledger demo`, which needs no GPU",
         )  # fmt: skip
         return
+    devices, version = several(len(reading.devices), "device"), reading.driver_version or "unknown"
     yield Check(
         name="driver",
         verdict=Verdict.NOTE if notes else Verdict.OK,
-        sentence=f"{several(len(reading.devices), 'device')}, driver {reading.driver_version or 'unknown'}, by {reading.method}",
+        sentence=f"{devices}, driver {version}, by {reading.method}",
         findings=tuple(notes),
     )
     for device in reading.devices.values():
@@ -90,6 +91,14 @@ def _naming() -> Iterator[Check]:
             name="proc", verdict=Verdict.FOUND, sentence=f"other people's processes cannot be read ({other.reason})",
             hint="run the agent as root, or mount /proc without hidepid",
         )  # fmt: skip
+    elif other.unread:
+        parts = ", ".join(part.partition(":")[0] for part in other.unread)
+        yield Check(
+            name="proc",
+            verdict=Verdict.NOTE,
+            sentence=f"other people's processes can be read, but for their {parts}: rules that match on it miss them",
+            hint="run the agent as root",
+        )
     else:
         yield Check(name="proc", verdict=Verdict.OK, sentence="other people's processes can be read")
     yield Check(
@@ -106,6 +115,14 @@ def _last_look(ledger: Ledger, host: str) -> Watch | Missing:
 
 
 def _ledger(path: Path, host: str, now_us: int) -> Iterator[Check]:
+    if not is_there(path) and path != SYSTEM_LEDGER and is_there(SYSTEM_LEDGER):
+        yield Check(
+            name="ledger",
+            verdict=Verdict.FOUND,
+            sentence=f"this machine's ledger, {SYSTEM_LEDGER}, is there, and you may not read it",
+            hint="sudo gpuledger doctor, or join its group",
+        )
+        return
     if not is_there(path):
         parent = next(folder for folder in path.parents if is_there(folder))
         writable = os.access(parent, os.W_OK)

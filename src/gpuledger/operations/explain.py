@@ -21,6 +21,7 @@ from gpuledger.model.reasons import UNATTRIBUTED
 from gpuledger.model.rows import (
     ROWS,
     DriverRecord,
+    Pass,
     ProcessIdentity,
     Row,
     Sighting,
@@ -33,6 +34,8 @@ from gpuledger.operations.pulse import UNWRITTEN
 from gpuledger.operations.usage import policies, recorded_spans, usage
 
 _MOST_CHILDREN = 20
+_FINAL_AFTER_US = 48 * HOUR_US
+"""What comes later than this is for invoices of a later period; showback is corrected at any age."""
 
 
 def explain(ledger: Ledger, ref: str, *, meter: str, since_us: int, until_us: int, now_us: int) -> Explanation:
@@ -156,11 +159,17 @@ class _Way:
                 and any(start < row.hour_us + HOUR_US and end >= row.hour_us for start, end in one.spans)
             ]
             owner = self._naming.owner(row.subject, row.hour_us)
-            return explain_row(row, owner=owner, children=self._contexts(behind))
+            told = explain_row(row, owner=owner, children=self._contexts(behind))
+            return replace(told, figures=(*told.figures, ("final_from", self._final_from(row.hour_us))))
         if isinstance(row, DriverRecord | Sighting):
             return explain_row(row, children=self._fed_by(row))
         text = self._texts.get(row.text_key) if isinstance(row, ProcessIdentity) else None
         return explain_row(row, text=text)
+
+    def _final_from(self, hour_us: int) -> str | Missing:
+        """When a recorded hour is final: 48 hours after the first pass that covered it."""
+        passes = [row.at_us for row in self._ledger.scan(Pass) if row.covered_from_us <= hour_us < row.covered_until_us]
+        return iso(min(passes) + _FINAL_AFTER_US) if passes else Missing("no pass has covered this hour")
 
     def _fed_by(self, row: DriverRecord | Sighting) -> list[Explanation]:
         """The context that a piece of evidence belongs to."""

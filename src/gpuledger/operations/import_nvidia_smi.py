@@ -52,6 +52,7 @@ def import_nvidia_smi(
     claims = _claims(pid_map)
     name = _host(readings, host, local_host, str(path), problems)
     with open_ledger() as ledger:
+        problems += _elsewhere(ledger, readings, name, str(path))
         rows: list[Row] = []
         counts = [0, 0]
         unknown: dict[tuple[str, str], None] = {}
@@ -134,6 +135,17 @@ def _host(readings: list[Reading], host: str | None, local_host: str, path: str,
         )
     )
     return local_host
+
+
+def _elsewhere(ledger: Ledger, readings: list[Reading], host: str, path: str) -> Iterable[Problem]:
+    """A real UUID is one GPU: under a second host its time would count a second time."""
+    masked = any(problem.code == "masked-device" for reading in readings for problem in reading.problems)
+    uuids = {uuid for reading in readings for uuid in reading.devices if uuid.startswith("GPU-") and not masked}
+    hosts = {(event.device, event.host) for event in ledger.scan(DeviceEvent, devices=uuids)} if uuids else set()
+    for uuid, other in sorted(hosts - {(uuid, host) for uuid in uuids}):
+        if uuid != "GPU-unidentified":
+            told = f"{uuid} is known at {other}: filed under {host} too, its time counts for both"
+            yield Problem(code="device-elsewhere", where=path, message=told)
 
 
 def _taken_at(ledger: Ledger, reading: Reading, host: str, now_us: int, path: str, problems: list[Problem]) -> int:

@@ -14,7 +14,7 @@ from gpuledger.metering.coverage import coverage
 from gpuledger.metering.derive import derive
 from gpuledger.model.meters import GPU_BUSY, GPU_CONTEXT, GPU_MEMORY, Meter
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import SECOND_US
+from gpuledger.model.moments import SECOND_US, iso
 from gpuledger.model.policy import Policy
 from gpuledger.model.quantities import Coverage, Quantity
 from gpuledger.model.rows import DeviceEvent, DriverRecord, Pass, PolicyVersion, Sighting, Watch
@@ -62,7 +62,11 @@ def window(ledger: Ledger, *, since: int | None, until: int | None, now_us: int)
         first_us, _ = ledger.span_of(_EVIDENCE)
         since_us = until_us if isinstance(first_us, Missing) else min(first_us, until_us)
     if since_us > until_us or (since is not None and since_us == until_us):
-        raise Misconfigured("empty-window", "the window ends before it begins", hint="--since must lie before --until")
+        raise Misconfigured(
+            "empty-window",
+            f"the window ends at {iso(until_us)}, before it begins at {iso(since_us)}",
+            hint="--since must lie before --until, and before now",
+        )
     return since_us, until_us
 
 

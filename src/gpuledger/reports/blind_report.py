@@ -14,7 +14,7 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
 from gpuledger.reports import as_csv, as_json, unseen
 from gpuledger.reports.as_json import Json
-from gpuledger.reports.cells import UNKNOWN, cell, heading, indented, stacked
+from gpuledger.reports.cells import UNKNOWN, heading, indented, stacked
 from gpuledger.reports.columns import GAP, LEAST_NAME, Column, Fitted
 
 UNITS: dict[str, str] = {meter.name: meter.unit for meter in METERS}

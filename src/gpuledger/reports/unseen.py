@@ -129,7 +129,8 @@ def _places(places: Sequence[tuple[str, str]]) -> Column:
 
 
 def _where(span: UnknownSpan) -> Text:
+    # The size comes first, so that no fold comes between a number and its unit.
+    line = Text(f"{duration_s(span.seconds)}  ")
     where = f"{span.host} {device_name(span.device)}".strip()
-    line = cell(f"{where}  {iso(span.since_us)} to {iso(span.until_us)}  ", "dim")
-    line.append(duration_s(span.seconds))
+    line.append_text(cell(f"{where}  {iso(span.since_us)} to {iso(span.until_us)}", "dim"))
     return line
