@@ -154,7 +154,7 @@ def _identity(row: ProcessIdentity, text: IdentityText | None) -> tuple[tuple[st
     words: tuple[tuple[str, Figure], ...] = (("text", Missing("forgotten: its text was dropped")),)
     if text is not None:
         shown = ("service", "exe", "command", "user", "unit", "container", "runtime", "image", "pod", "pod_uid")
-        more = ("namespace", "slurm_job", "slurm_account", "cgroup")
+        more = ("namespace", "slurm_job", "slurm_account", "cgroup", "cwd")
         words = tuple((name, getattr(text, name)) for name in (*shown, *more) if getattr(text, name))
     return (
         *words,
