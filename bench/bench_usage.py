@@ -75,7 +75,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "gpuledger-bench", help="kept here")
     parser.add_argument("--processes", type=int, default=month.PROCESSES, help="finished processes in the month")
     parser.add_argument("--runs", type=int, default=9, help="of each contender, interleaved")
-    parser.add_argument("--verify", action="store_true", help="also verify the month's chain and records (minutes)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON, the talk on stderr")
     return parser.parse_args()
 

@@ -22,9 +22,12 @@ _SUMS = """
     WHERE meter IN ('gpu.context', 'gpu.busy') AND hour_us >= ?1 AND hour_us < ?2
     GROUP BY subject"""
 # Two passes, each one range of the index: faster or slower by the build of SQLite, so both are tried.
-_SUMS_OF_ONE = """
+_SUMS_OF_CONTEXT = """
     SELECT subject, SUM(quantity), SUM(CASE WHEN context = 'settled' THEN quantity ELSE 0 END)
-    FROM usage_record WHERE meter = ?3 AND hour_us >= ?1 AND hour_us < ?2 GROUP BY subject"""
+    FROM usage_record WHERE meter = 'gpu.context' AND hour_us >= ?1 AND hour_us < ?2 GROUP BY subject"""
+_SUMS_OF_BUSY = """
+    SELECT subject, SUM(quantity)
+    FROM usage_record WHERE meter = 'gpu.busy' AND hour_us >= ?1 AND hour_us < ?2 GROUP BY subject"""
 _CORRECTIONS = """
     SELECT subject, meter, SUM(delta) FROM usage_correction
     WHERE meter IN ('gpu.context', 'gpu.busy') AND hour_us >= ?1 AND hour_us < ?2 GROUP BY subject, meter"""
@@ -58,9 +61,9 @@ def by_service(
         for row in connection.execute(_SUMS, window):
             add(*row)
     else:
-        for subject, quantity, settled in connection.execute(_SUMS_OF_ONE, (*window, "gpu.context")):
+        for subject, quantity, settled in connection.execute(_SUMS_OF_CONTEXT, window):
             add(subject, quantity, settled, None)
-        for subject, busy_ms, _ in connection.execute(_SUMS_OF_ONE, (*window, "gpu.busy")):
+        for subject, busy_ms in connection.execute(_SUMS_OF_BUSY, window):
             add(subject, None, 0, busy_ms)
     for subject, meter, delta in connection.execute(_CORRECTIONS, window):
         if meter == "gpu.context":

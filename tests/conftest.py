@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +132,35 @@ def box(tmp_path: Path) -> Iterator[Box]:
     made = Box(tmp_path / "box.db")
     yield made
     made.ledger.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedDemo:
+    """What one ``gpuledger demo --keep FOLDER --format json`` left.
+
+    Args:
+        folder: where it kept its ledger.
+        status: its exit status.
+        report: what it printed.
+        talk: what it said meanwhile, lines.
+    """
+
+    folder: Path
+    status: int
+    report: Any
+    talk: list[str]
+
+
+@pytest.fixture(scope="session")
+def played_demo(tmp_path_factory: pytest.TempPathFactory) -> PlayedDemo:
+    """The demo by the installed command, played once for all tests: it takes its 20 seconds."""
+    folder = tmp_path_factory.mktemp("demo") / "kept"
+    command = [str(Path(sys.executable).with_name("gpuledger")), "demo", "--keep", str(folder), "--format", "json"]
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("GPULEDGER_")}
+    done = subprocess.run(
+        command, env=environment, cwd=folder.parent, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout, done.stderr
+    return PlayedDemo(
+        folder=folder, status=done.returncode, report=json.loads(done.stdout), talk=done.stderr.splitlines()
+    )

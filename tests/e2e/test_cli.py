@@ -204,17 +204,17 @@ def test_policy_names_services_and_owners_for_all_time(box: Box) -> None:
     assert [one["document"] for one in versions] == [policy.read_text()]
 
 
-def test_demo_is_the_whole_of_it_in_20_seconds(box: Box) -> None:
+def test_demo_is_the_whole_of_it_in_20_seconds(box: Box, played_demo) -> None:
     """Usage, blind spots, records, a clean verify, status 0; --keep leaves a ledger that every verb reads."""
-    kept = box.folder / "kept"
-    demo = box.run("demo", "--keep", str(kept), "--format", "json")
-    report = demo.json
+    assert played_demo.status == 0, played_demo.talk
+    assert "Traceback" not in "".join(played_demo.talk)
+    report = played_demo.report
     assert report["sound"] is True
     assert report["meter"]["records_added"] > 0
     sums_up(report["usage"])
     assert report["usage"]["unattributed"]["quantity"] > 0
     assert {one["reason"] for one in report["blind"]["reasons"]} >= {"accounting-reset"}
     assert report["usage"]["never_accounted"]
-    ledger = str(kept / "ledger.db")
+    ledger = str(played_demo.folder / "ledger.db")
     for answer in box.together(("verify", "--ledger", ledger), ("journal", "--ledger", ledger, "--format", "json")):
         answer.must(0)

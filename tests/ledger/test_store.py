@@ -99,6 +99,15 @@ def test_the_span_that_rows_speak_of(ledger: Ledger, make) -> None:
     assert ledger.last_moment(kinds) == late + 5
 
 
+def test_the_newest_row_of_each_chain(ledger: Ledger, make) -> None:
+    """The last of a kind in each writer's chain; a chain without that kind has none."""
+    ledger.append([make.watch(1), make.watch(2)], writer="a", at_us=1)
+    ledger.append([make.watch(3), make.metering_pass()], writer="b", at_us=1)
+    ledger.append([make.metering_pass(1)], writer="c", at_us=1)
+    assert [row.ref for row in ledger.newest(Watch)] == ["watch:a/2", "watch:b/1"]
+    assert ledger.newest(Sighting) == []
+
+
 def test_seals_chain_all_heads(ledger: Ledger, make) -> None:
     """Each seal names every chain's head and the root before it; the last root can be kept elsewhere."""
     assert ledger.latest_root() == Missing("no seal yet")

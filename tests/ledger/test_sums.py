@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -259,3 +262,20 @@ def test_merging_agrees_with_merging_by_hand(tmp_path_factory, spans, since, unt
     assert sorted([row.device, row.status, row.since_us, row.until_us, row.readings] for row in found) == sorted(
         expected
     )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6), st.sampled_from(["ok", "watch-gap"])), max_size=12))
+def test_watched_spans_cover_what_the_rows_cover(rows: list[tuple[int, int, str]]) -> None:
+    """Unbroken, paused, overlapping or of several reasons: a moment is covered by the spans if by the rows."""
+    with TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db", mode="append") as ledger:
+        watches = [
+            Watch(host="box", device="GPU-a", source="driver", method="nvml", interval_ms=1, since_us=since,
+                  until_us=since + length, status=status)
+            for since, length, status in rows
+        ]  # fmt: skip
+        ledger.append(watches, writer="w", at_us=1)
+        spans = ledger.watched_spans([("box", "GPU-a")], 0, 100)
+    for status in ("ok", "watch-gap"):
+        expected = {at for since, length, of in rows if of == status for at in range(since, since + length)}
+        assert {at for row in spans if row.status == status for at in range(row.since_us, row.until_us)} == expected

@@ -60,13 +60,14 @@ class Grouping:
         self._naming = naming
         self._classes = classes
         self._pickers: list[Callable[[Amount], str]] = [self._picker(word) for word in by]
+        self._only = self._pickers[0] if len(self._pickers) == 1 else None
         self._grains = frozenset(Grain).intersection(*(_GRAINS[word] for word in by if word in _GRAINS))
 
     def key(self, amount: Amount) -> tuple[str, ...]:
         """The values of ``by`` for an amount that has a name."""
         if amount.grain not in self._grains:
             raise ValueError(f"an amount of grain {amount.grain} is too coarse for this grouping")
-        return tuple(pick(amount) for pick in self._pickers)
+        return (self._only(amount),) if self._only else tuple(pick(amount) for pick in self._pickers)
 
     def _picker(self, word: str) -> Callable[[Amount], str]:
         match word:

@@ -32,6 +32,9 @@ MARK = "?"
 POSITION = "instr"
 """The function that gives the 1-based position of a text in another; ``strpos`` on PostgreSQL."""
 
+JOINED = "group_concat({}, ',')"
+"""The aggregate that joins values with commas; ``string_agg`` of a text on PostgreSQL."""
+
 _OLDEST = (3, 37, 0)  # STRICT tables
 _MAGIC = b"SQLite format 3\0"
 _DAMAGE_HINT = "gpuledger verify --ledger {path}   (then restore from a backup)"

@@ -262,6 +262,14 @@ class Ledger:
             raise NotFound("no-such-row", f"the ledger holds no {ref}", hint="gpuledger journal --format json")
         return codec.decode([tuple(found)])[0]
 
+    def newest(self, kind: type[R]) -> list[R]:
+        """The last row of a kind in each writer's chain: where it stands is known, however long the history."""
+        codec, table = CODECS[kind], KIND_OF[kind].table
+        last = sa.select(*(table.c[name] for name in codec.fields)).order_by(table.c.number.desc()).limit(1)
+        with self._mapped():
+            found = [self._connection.execute(last.where(table.c.writer == name)).first() for name in self._writers()]
+        return cast("list[R]", codec.decode([tuple(row) for row in found if row is not None]))
+
     def latest(
         self, kind: type[R], *, hosts: Collection[str] | None = None, devices: Collection[str] | None = None
     ) -> R | Missing:

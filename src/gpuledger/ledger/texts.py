@@ -20,6 +20,8 @@ from gpuledger.model.rows import ProcessIdentity, Row, UsageCorrection, UsageRec
 
 _REMEMBERED = 10_000
 _IN_ONE_QUERY = 500
+_MOST_ASKED_FOR = 2000
+"""More texts than this are not asked for by key: one walk through the table is faster."""
 
 
 def text_key(salt: str, json: str) -> str:
@@ -88,10 +90,12 @@ class TextBook:
             Corrupt: ``ledger-damaged`` when a text is none that this program wrote.
         """
         columns = (IDENTITY_TEXT.c.text_key, IDENTITY_TEXT.c.json)
-        if keys is None:
-            rows = [tuple(row) for row in self._connection.execute(sa.select(*columns))]
+        wanted = [] if keys is None else sorted(set(keys))
+        if keys is None or len(wanted) > _MOST_ASKED_FOR:
+            chosen = set(wanted)
+            found = self._connection.execute(sa.select(*columns))
+            rows = [(key, json) for key, json in found if keys is None or key in chosen]
         else:
-            wanted = sorted(set(keys))
             rows = []
             for start in range(0, len(wanted), _IN_ONE_QUERY):
                 part = wanted[start : start + _IN_ONE_QUERY]

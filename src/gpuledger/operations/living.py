@@ -111,9 +111,8 @@ def last_seen_alive(ledger: Ledger) -> list[Sighting]:
     """The last sighting of each context that no look has missed since; dumps are each a look of its own."""
     latest: dict[tuple[str, str, int], Sighting] = {}
     looked_us: dict[str, int] = {}
-    for writer in ledger.writers():
-        for row in ledger.scan(Sighting, upto={writer: 2**62}, descending=True, limit=1):
-            looked_us[row.host] = max(row.until_us, looked_us.get(row.host, row.until_us))
+    for row in ledger.newest(Sighting):
+        looked_us[row.host] = max(row.until_us, looked_us.get(row.host, row.until_us))
     for host in {event.host for event in ledger.scan(DeviceEvent)}:
         recent: list[Sighting] = []
         if host in looked_us:
