@@ -124,3 +124,19 @@ def test_another_host_of_the_same_ledger_is_another_memory(machine) -> None:
     agent.stop()
     memory = recall(machine.ledger, host="other", now_us=machine.clock.now_us())
     assert (memory.devices, memory.contexts, memory.looked_us) == ({}, {}, {})
+
+
+def test_a_context_that_a_killed_agent_had_just_written_is_ended_by_the_next(machine) -> None:
+    """It was seen after the last watch row: the next agent misses it all the same, and it is open no more."""
+    machine.driver.reload()
+    killed = machine.agent()
+    machine.watch(killed, 1)
+    machine.watch(killed, 1)
+    machine.start(7, "whisper")
+    machine.watch(killed, 1)
+    machine.finish(7)
+    machine.clock.advance(60 * SECOND_US)
+    again = machine.agent()
+    machine.watch(again, 1)
+    last = machine.rows(Sighting)[-1]
+    assert (last.pid, last.gone_at_us) == (7, machine.clock.now_us())

@@ -76,7 +76,8 @@ def _open_contexts(
     ledger: Ledger, host: str, looked_us: int, lists: Mapping[str, AccountingList]
 ) -> dict[tuple[str, int], LiveContext]:
     latest: dict[tuple[str, int], Sighting] = {}
-    rows = ledger.scan(Sighting, hosts=[host], since_us=looked_us - DAY_US, until_us=looked_us + 1, order="time")
+    # an agent that was killed wrote its contexts at once and its watch not yet: no upper bound
+    rows = ledger.scan(Sighting, hosts=[host], since_us=looked_us - DAY_US, order="time")
     for row in rows:
         if row.method != "import":
             latest[row.device, row.pid] = row
