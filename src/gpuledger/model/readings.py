@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
 from gpuledger.model.problem import Problem
+from gpuledger.model.rows import as_content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +25,7 @@ class FinishedRow:
     @property
     def content(self) -> tuple[str, ...]:
         """The figures as text, the same from every source of the row: as in a ``DriverRecord``."""
-        figures = (self.context_ms, self.peak_memory_mib, self.gpu_percent, self.memory_percent)
-        return tuple("-" if isinstance(figure, Missing) else str(figure) for figure in figures)
+        return as_content(self.context_ms, self.peak_memory_mib, self.gpu_percent, self.memory_percent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,11 @@ from typing import ClassVar
 from gpuledger.model.missing import Missing
 
 
+def as_content(*figures: int | Missing) -> tuple[str, ...]:
+    """The figures of an accounting row as text: what tells it where no start time does; ``-`` for an absent one."""
+    return tuple("-" if isinstance(figure, Missing) else str(figure) for figure in figures)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """What all rows share.
@@ -187,8 +192,7 @@ class DriverRecord(Row):
     @property
     def content(self) -> tuple[str, ...]:
         """The figures of the row as text, the same from every source of it."""
-        figures = (self.context_ms, self.peak_memory_mib, self.gpu_percent, self.memory_percent)
-        return tuple("-" if isinstance(figure, Missing) else str(figure) for figure in figures)
+        return as_content(self.context_ms, self.peak_memory_mib, self.gpu_percent, self.memory_percent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
