@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: all demo test check format docs lock accept gpu-check bench bench-agent bench-usage clean
+.PHONY: all demo test check format docs ebpf lock accept gpu-check bench bench-agent bench-usage clean
 
 all: check test
 
@@ -38,6 +38,9 @@ format: $(STAMP)  ## rewrite to the house's format
 
 docs: $(STAMP)  ## rewrite docs/reference from the program itself
 	@$(BIN)/python -m docs.generate
+
+ebpf: $(STAMP)  ## build the kernel's part anew; needs: apt install clang bpftool
+	@$(BIN)/python tools/build_ebpf.py
 
 accept: $(STAMP)  ## rewrite the answers of the scenario tables; review the diff
 	@GPULEDGER_ACCEPT=1 $(BIN)/python -m pytest -q tests/scenarios
