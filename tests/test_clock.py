@@ -27,3 +27,10 @@ def test_the_machines_clocks_go_forward() -> None:
     clock.sleep(0.01)
     assert before_us > 1_700_000_000_000_000
     assert clock.boot_us() - boot_us >= 10_000
+
+
+def test_the_boot_time_clock_is_ahead_by_the_suspend() -> None:
+    """Never behind the monotonic clock, and by the same all along while nobody suspends the machine."""
+    first, second = SystemClock().boot_ahead_ns(), SystemClock().boot_ahead_ns()
+    assert first >= 0
+    assert abs(first - second) < 1_000_000_000

@@ -38,6 +38,14 @@ class SystemClock:
         """Boot-time clock: microseconds since the machine started, suspend included."""
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
 
+    def boot_ahead_ns(self) -> int:
+        """What the boot-time clock is ahead of the monotonic one, nanoseconds: the time spent in suspend.
+
+        Some kernel events carry the monotonic clock. The two are read one after the other: a little is added.
+        """
+        monotonic_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - monotonic_ns
+
     def sleep(self, seconds: float) -> None:
         """Wait this long."""
         time.sleep(seconds)
