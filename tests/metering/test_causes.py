@@ -91,3 +91,43 @@ def test_order_and_duplicates_do_not_matter(make: Any) -> None:
     one, other = NamingWatch(rows), NamingWatch([*reversed(rows), *rows])
     for since in range(0, 9000, 250):
         assert one.cause(make.at(since), make.at(since + 700)) == other.cause(make.at(since), make.at(since + 700))
+
+
+@pytest.mark.parametrize("method", ["ebpf", "connector"])
+def test_what_events_watched_and_did_not_name_could_not_be_read(make: Any, method: str) -> None:
+    """No process falls between two events; a part that was polled, missed or lost has its own cause."""
+    found = NamingWatch(
+        [
+            make.watch(0, 100_000, method=method),
+            make.watch(100_000, 200_000),
+            make.watch(200_000, 300_000, method=method),
+            make.watch(210_000, 220_000, method=method, status="events-lost"),
+        ]
+    )
+    causes = {
+        (since, until): found.cause(make.at(since), make.at(until))
+        for since, until in (
+            (50_000, 50_001), (50_000, 50_000), (-9_000, 60_000), (0, 100_000), (90_000, 110_000), (150_000, 150_001),
+            (205_000, 212_000), (225_000, 226_000), (290_000, 310_000),
+        )
+    }  # fmt: skip
+    assert causes == {
+        (50_000, 50_001): "identity-unreadable",
+        (50_000, 50_000): "identity-unreadable",
+        (-9_000, 60_000): "identity-unreadable",
+        (0, 100_000): "identity-unreadable",
+        (90_000, 110_000): "between-samples",
+        (150_000, 150_001): "between-samples",
+        (205_000, 212_000): "events-lost",
+        (225_000, 226_000): "identity-unreadable",
+        (290_000, 310_000): "watch-gap",
+    }
+
+
+def test_events_leave_no_blur_at_the_end_of_a_life(make: Any) -> None:
+    """A poll may have seen a process last two polls before its end; an event tells the end."""
+    both = NamingWatch(
+        [make.watch(0, 100_000, every=60_000), make.watch(100_001, 200_000, method="ebpf", every=60_000)]
+    )
+    assert [both.polled_us(make.at(ms)) for ms in (50_000, 150_000)] == [60_000_000, 0]
+    assert [both.interval_us(make.at(ms)) for ms in (50_000, 150_000)] == [60_000_000] * 2

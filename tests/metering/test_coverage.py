@@ -118,3 +118,36 @@ def test_each_device_once_in_order(make: Any) -> None:
     asked = [("box", "GPU-1"), ("box", "GPU-0"), ("box", "GPU-1")]
     spans = coverage([], asked, since_us=0, until_us=9)
     assert [span.device for span in spans] == ["GPU-0", "GPU-1"]
+
+
+def idle(make: Any, rows: list[Any]) -> list[tuple[int, int, str, bool]]:
+    spans = coverage(rows, [("box", "GPU-0")], since_us=make.at(0), until_us=make.at(100))
+    zero = make.at(0)
+    return [((s.since_us - zero) // 1000, (s.until_us - zero) // 1000, s.reason, s.idle) for s in spans]
+
+
+def test_idle_time_was_watched_and_is_told_apart(make: Any) -> None:
+    """It reads 0 with evidence; only what is not idle by any source that looked is called used."""
+    rows = [looked(make, 0, 40, "empty-ledger"), looked(make, 40, 70, "idle"), looked(make, 70, 100)]
+    assert idle(make, rows) == [(0, 40, "empty-ledger", False), (40, 70, "", True), (70, 100, "", False)]
+    other = looked(make, 50, 60, method="nvidia-smi")
+    assert idle(make, [*rows, other])[1:4] == [(40, 50, "", True), (50, 60, "", False), (60, 70, "", True)]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_idle_of_a_source_that_lost_something_is_no_idle_time(make: Any, loss: UnknownReason) -> None:
+    """Both cannot be true, and the loss counts."""
+    assert idle(make, [looked(make, 0, 100, "idle"), looked(make, 0, 100, loss)]) == [(0, 100, loss, False)]
+
+
+def test_another_sources_reason_does_not_undo_the_proof(make: Any) -> None:
+    """Nor its own weaker word; a moment within it is not told."""
+    rows = [looked(make, 0, 100, "idle"), looked(make, 0, 100, "empty-ledger")]
+    rows += [looked(make, 0, 100, "driver-unreachable", method="nvidia-smi"), looked(make, 50, 50, "empty-ledger")]
+    assert idle(make, rows) == [(0, 100, "", True)]
+
+
+def test_how_the_clocks_stand_watches_nothing(make: Any) -> None:
+    """A row of the clock is not the first look at a host."""
+    rows = [make.watch(-50, -50, source="clock", device=""), looked(make, 50, 100)]
+    assert told(make, rows) == [(0, 50, "before-watch"), (50, 100, "")]

@@ -202,3 +202,45 @@ def test_births_and_deaths_are_told(make: Any) -> None:
 def test_no_name_says_why() -> None:
     """The subject of an unnamed amount carries its cause."""
     assert unnamed(Cause.WATCH_GAP) == Name("unattributed:watch-gap", ("", 0), "")
+
+
+UNREADABLE = "unattributed:identity-unreadable"
+
+
+def test_a_process_that_was_there_and_could_not_be_read_has_no_name(make: Any) -> None:
+    """That is known of it, so it is said, with the row that says so; and nobody else's name is taken."""
+    unread = make.identity("", 10_000, seen=10_004, ticks=0, method="connector")
+    found = names(unread, make.identity("a", 0, seen=7_000))
+    name = found.at("box", 7, make.at(10_001), make.at(10_004))
+    assert name == Name(UNREADABLE, ("b", 0), unread.ref)
+    assert subject(names(unread).at("box", 7, make.at(10_001), make.at(10_004))) == UNREADABLE
+
+
+def test_what_a_process_was_before_an_exec_that_was_not_read_is_not_its_name(make: Any) -> None:
+    """A shell forks, the child execs and dies unread: it is not the shell."""
+    rows = [
+        make.identity("bash", 10_000, method="connector"),
+        make.identity("", 10_000, seen=10_002, exec_number=1, method="connector"),
+        make.identity("", 10_000, seen=10_020, exec_number=1, method="connector"),
+    ]
+    found = names(*rows)
+    assert subject(found.at("box", 7, make.at(10_005), make.at(10_020))) == UNREADABLE
+    assert subject(found.at("box", 7, make.at(10_001), make.at(10_020))) == "bash"
+
+
+def test_two_processes_whose_starts_could_not_be_read_are_two(make: Any) -> None:
+    """Both have 0 for their ticks: they are told apart by when they were met, and nobody lived in between."""
+    rows = [
+        make.identity("bash", 10_000, seen=10_020, ticks=0, method="connector"),
+        make.identity("", 900_000, seen=900_020, ticks=0, method="connector"),
+    ]
+    found = names(*rows)
+    assert found.at("box", 7, make.at(400_000), make.at(400_100)) is None
+    assert subject(found.at("box", 7, make.at(10_010), make.at(10_020))) == "bash"
+    assert subject(found.at("box", 7, make.at(900_010), make.at(900_020))) == UNREADABLE
+
+
+def test_under_events_a_process_is_not_alive_after_its_end(make: Any) -> None:
+    """A pid comes back within two slow looks, its new process unread: it is not called by the old one's name."""
+    row = make.identity("old", 0, seen=30_000, method="ebpf")
+    assert names(row, interval_ms=0).at("box", 7, make.at(32_001), make.at(33_000)) is None

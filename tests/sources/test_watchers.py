@@ -86,7 +86,7 @@ def test_a_process_is_told_once_and_stays_known(machine: Machine) -> None:
     assert second.fresh == ()
 
 
-def test_a_process_that_dies_is_told_dead(machine: Machine) -> None:
+def test_a_process_that_dies_is_forgotten(machine: Machine) -> None:
     """While it is listed, and once it is listed no more."""
     machine.start(7)
     machine.start(8)
@@ -94,9 +94,8 @@ def test_a_process_that_dies_is_told_dead(machine: Machine) -> None:
     machine.end(7)
     machine.end(8)
     look = machine.look(7)
-    assert look.dead == {(7, 500), (8, 500)}
     assert (look.current, look.unreadable) == ({}, frozenset())
-    assert machine.look(7).dead == frozenset()
+    assert not machine.watcher._known
 
 
 def test_a_zombie_is_dead_once_the_driver_has_let_go_of_it(machine: Machine) -> None:
@@ -104,25 +103,25 @@ def test_a_zombie_is_dead_once_the_driver_has_let_go_of_it(machine: Machine) -> 
     machine.start(7)
     machine.look(7)
     machine.start(7, state="Z")
-    assert machine.look().dead == {(7, 500)}
+    machine.look()
+    assert not machine.watcher._known
 
 
 def test_a_process_that_only_let_go_of_its_devices_is_not_dead(machine: Machine) -> None:
     """It comes back under the name it has."""
     machine.start(7)
     [named] = machine.look(7).fresh
-    assert machine.look().dead == frozenset()
+    machine.look()
     again = machine.look(7)
     assert (again.current[7], again.fresh) == (named, ())
 
 
 def test_a_reused_pid_is_another_process(machine: Machine) -> None:
-    """The old one is dead, the new one is told, in one look."""
+    """The new one is told at the look that finds it."""
     machine.start(7)
     machine.look(7)
     machine.start(7, ticks=900, command="bash")
     look = machine.look(7)
-    assert look.dead == {(7, 500)}
     assert [(named.start_ticks, named.text.command, named.exec_number) for named in look.fresh] == [(900, "bash", 0)]
 
 
@@ -132,7 +131,7 @@ def test_a_folder_made_anew_is_not_another_process(machine: Machine) -> None:
     machine.look(7)
     machine.start(7)
     look = machine.look(7)
-    assert (look.dead, look.fresh, list(look.current)) == (frozenset(), (), [7])
+    assert (look.fresh, list(look.current)) == ((), [7])
 
 
 def test_another_program_in_the_same_process_counts_up(machine: Machine) -> None:
@@ -176,7 +175,7 @@ def test_what_cannot_be_read_is_unreadable_and_what_is_gone_is_not(machine: Mach
     machine.start(7)
     (machine.proc / "7" / "stat").write_text("nonsense", encoding="utf-8")
     look = machine.look(7, 8)
-    assert (look.unreadable, look.current, look.dead) == ({7}, {}, frozenset())
+    assert (look.unreadable, look.current) == ({7}, {})
 
 
 def test_a_known_process_that_can_no_longer_be_read_keeps_its_name(machine: Machine) -> None:
@@ -186,7 +185,7 @@ def test_a_known_process_that_can_no_longer_be_read_keeps_its_name(machine: Mach
     machine.start(7)
     (machine.proc / "7" / "stat").write_text("nonsense", encoding="utf-8")
     look = machine.look(7, after_us=RECHECK_US)
-    assert (list(look.current), look.dead) == ([7], frozenset())
+    assert list(look.current) == [7]
 
 
 def test_memory_is_bounded(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,4 +221,4 @@ def test_real_processes_are_named_and_buried() -> None:
         child.kill()
         child.wait()
     assert (second.exec_number, second.text.command, second.start_ticks) == (1, "sleep 60", first.start_ticks)
-    assert watcher.look([], clock.now_us()).dead == {(child.pid, first.start_ticks)}
+    assert not watcher.look([child.pid], clock.now_us()).current

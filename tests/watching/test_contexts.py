@@ -149,3 +149,32 @@ def test_a_context_that_is_gone_says_when_and_whether_its_process_died() -> None
     """The look that missed it, not the last one that saw it."""
     row = begun(seen(T0)).write(host="box", method="nvml", gone_at_us=T0 + SECOND, died=True)
     assert (row.until_us, row.gone_at_us, row.process_died) == (T0, T0 + SECOND, 1)
+
+
+@pytest.mark.parametrize(
+    ("exited", "ended", "seen_until"),
+    [(None, 3, 1), (2, 2, 2), (1, 1, 1), (3.5, 3, 3), (0.5, 3, 1)],
+    ids=["not told", "between the looks", "at the last look", "while the driver was read", "of an earlier process"],
+)
+def test_a_context_ends_with_its_process_where_an_event_told_that(exited, ended: int, seen_until: int) -> None:
+    """Else at the look that missed it; what was seen is proven until the exit, and no look later."""
+    context = begun(seen(T0))
+    look(context, 1, seen(T0))
+    exited_us = None if exited is None else T0 + int(exited * SECOND)
+    assert context.ends(exited_us, T0 + 3 * SECOND) == T0 + ended * SECOND
+    assert context.last_look_us == T0 + seen_until * SECOND
+
+
+def test_a_context_without_a_start_begins_with_its_open() -> None:
+    """Never before what is written of it, never after the look; a driver's start is better."""
+    words = {"boot_id": "boot", "at_us": T0, "longest_us": 2 * SECOND, "known_until_us": 0}
+    opened_us = T0 - 7 * SECOND
+    context, proven = first_look(seen(NO_START), named(7), **words, opened_us=opened_us)
+    assert proven is not None
+    assert (proven.since_us, proven.last_look_us, context.since_us) == (opened_us, T0 - 2 * SECOND, T0 - 2 * SECOND)
+    late, none = first_look(seen(NO_START), named(7), **words, opened_us=T0 + SECOND)
+    assert (late.since_us, none) == (T0, None)
+    known, proven = first_look(seen(NO_START), named(7), **words | {"known_until_us": T0 - SECOND}, opened_us=opened_us)
+    assert (known.since_us, proven) == (T0 - SECOND, None)
+    started, _ = first_look(seen(T0 - SECOND), named(7), **words, opened_us=opened_us)
+    assert started.since_us == T0 - SECOND

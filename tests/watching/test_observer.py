@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
-from gpuledger.model.readings import DeviceReading, FinishedRow, LivingContext, Named, NamesLook, Reading
+from gpuledger.model.readings import DeviceReading, FinishedRow, LivingContext, Named, NamesLook, Opened, Reading
 from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row, Sighting, Watch
 from gpuledger.watching.observer import Beat, Memory, Observer
 
@@ -343,3 +344,165 @@ def test_a_start_told_later_proves_the_time_before_the_first_look() -> None:
         if isinstance(row, Sighting)
     ]
     assert spans == [(0, 0, 1), (-7 * SECOND, 0, 0), (0, SECOND, 1)]
+
+
+def on_minor(what: Reading, *, load: str = "1:a") -> Reading:
+    """The same reading by a source that tells the number of the node and the driver's load."""
+    devices = {uuid: replace(device, minor=0) for uuid, device in what.devices.items()}
+    return replace(what, devices=devices, load=load)
+
+
+def heard(*opened: Opened, lost: str = "", method: str = "ebpf", **words: object) -> NamesLook:
+    """What a watcher of kernel events tells."""
+    return NamesLook(method=method, opened=opened, lost=lost, sees_opens=method == "ebpf", **words)  # type: ignore[arg-type]
+
+
+def opened(pid: int, second: float, until: float | None = None, ticks: int = 7) -> Opened:
+    return Opened(
+        pid=pid, start_ticks=ticks, minor=0, opened_at_us=T0 + int(second * SECOND),
+        exited_at_us=Missing("still alive") if until is None else T0 + int(until * SECOND),
+    )  # fmt: skip
+
+
+def test_an_empty_list_is_idle_from_the_second_look_on() -> None:
+    """With the same load, and nobody who opened the device; the first look proves nothing."""
+    watching = Watching()
+    for second in range(4):
+        watching.look(second, on_minor(reading()), heard())
+    watching.end(3)
+    assert watching.watches() == [(0.0, 0.0, "empty-ledger"), (0.0, 1.0, "idle"), (1.0, 3.0, "idle")]
+
+
+@pytest.mark.parametrize(
+    ("what", "who"),
+    [
+        (on_minor(reading(), load="2:a"), heard()),
+        (on_minor(reading(), load=""), heard()),
+        (reading(), heard()),
+        (on_minor(reading()), heard(lost="3 events lost")),
+        (on_minor(reading()), heard(method="connector")),
+        (on_minor(reading()), names()),
+        (on_minor(reading()), heard(opened(5, 1.5, 1.6))),
+    ],
+    ids=["reloaded", "load not told", "node not told", "events lost", "opens not seen", "polled", "opened"],
+)
+def test_idle_time_ends_with_its_proof(what: Reading, who: NamesLook) -> None:
+    """And begins again a look after it is whole again."""
+    watching = Watching()
+    for second in range(2):
+        watching.look(second, on_minor(reading()), heard())
+    watching.look(2, what, who)
+    assert watching.watches()[-1] == (1.0, 2.0, "empty-ledger")
+
+
+def test_idle_is_not_proven_over_a_look_that_left_the_device_out() -> None:
+    """Nor over a pause, nor over a clock that was set, nor over a driver that did not answer."""
+    left_out = Watching()
+    for second, what in enumerate([on_minor(reading())] * 2 + [Reading(at_us=T0, method="nvml", load="1:a")]):
+        left_out.look(second, what, heard())
+    left_out.look(3, on_minor(reading()), heard())
+    assert left_out.watches()[-1][2] == "empty-ledger"
+    stepped = Watching()
+    for second in range(2):
+        stepped.look(second, on_minor(reading()), heard())
+    stepped.look(3600, on_minor(reading()), heard(), boot_second=2)
+    assert stepped.watches()[-1][2] == "empty-ledger"
+    silent = Watching()
+    for second in range(2):
+        silent.look(second, on_minor(reading()), heard())
+    silent.rows += silent.observer.unreachable(at_us=T0 + 2 * SECOND, method="nvml", sentence="gone")
+    silent.look(3, on_minor(reading()), heard())
+    assert silent.watches()[-1][2] == "empty-ledger"
+
+
+def test_lost_events_are_a_span_of_the_naming_watch_with_their_size() -> None:
+    """The time since the look before; and what was said at the start is not lost with it."""
+    watching = Watching()
+    watching.observer._naming_note = "not by ebpf: no"
+    for second, lost in enumerate(["1 event lost", "", "", "12 events lost", ""]):
+        watching.look(second, on_minor(reading()), heard(lost=lost))
+    watching.end(4)
+    assert watching.watches("process") == [
+        (0.0, 0.0, "events-lost"), (0.0, 1.0, "ok"), (1.0, 2.0, "ok"), (2.0, 3.0, "events-lost"), (3.0, 4.0, "ok"),
+    ]  # fmt: skip
+    details = [row.detail for row in watching.rows if isinstance(row, Watch) and row.source == "process"]
+    assert details == ["1 event lost; not by ebpf: no", "", "", "12 events lost", ""]
+
+
+def test_events_are_heard_while_no_look_comes() -> None:
+    """A driver that hung for ten minutes is a gap of its watch, not of the names."""
+    watching = Watching()
+    watching.look(0, reading([finished(1, T0)]), heard())
+    watching.look(600, reading([finished(1, T0)]), heard())
+    watching.end(600)
+    assert (0.0, 600.0, "watch-gap") in watching.watches()
+    assert watching.watches("process") == [(0.0, 0.0, "ok"), (0.0, 600.0, "ok")]
+
+
+def test_a_living_context_reaches_from_its_open_to_its_exit() -> None:
+    """Where the driver gives no start; named, and dead at the exit, not at the look that missed it."""
+    watching = Watching()
+    watching.look(0, on_minor(reading()), heard())
+    mine = named(5)
+    seen = on_minor(reading(living=[alive(5, accounted=False)]))
+    watching.look(9, seen, heard(opened(5, 2), current={5: mine}, fresh=(mine,)))
+    watching.look(10, seen, heard(current={5: mine}))
+    watching.look(11, on_minor(reading()), heard(opened(5, 2, 10.25), exits={(5, 7): T0 + 10_250_000}))
+    rows = [row for row in watching.of(Sighting) if isinstance(row, Sighting)]
+    spans = sorted((row.since_us - T0, row.until_us - T0) for row in rows)
+    assert spans == [(2 * SECOND, 7 * SECOND), (7 * SECOND, 9 * SECOND), (9 * SECOND, 10_250_000)]
+    assert [(row.gone_at_us, row.process_died) for row in rows if isinstance(row.gone_at_us, int)] == [
+        (T0 + 10_250_000, 1)
+    ]
+
+
+def test_a_second_context_of_a_process_does_not_begin_with_the_first_open() -> None:
+    """What lay between the two is nobody's use."""
+    watching = Watching()
+    mine = named(5)
+    seen = on_minor(reading(living=[alive(5, accounted=False)]))
+    watching.look(9, seen, heard(opened(5, 8), current={5: mine}))
+    watching.look(10, on_minor(reading()), heard(current={5: mine}))
+    watching.look(60, seen, heard(current={5: mine}))
+    assert max(row.until_us - row.since_us for row in watching.of(Sighting) if isinstance(row, Sighting)) <= SECOND
+    again = [row.since_us for row in watching.of(Sighting) if isinstance(row, Sighting)][-1]
+    assert again == T0 + 60 * SECOND
+
+
+def test_rows_that_the_ring_lost_are_booked_by_events_and_named() -> None:
+    """A storm of 130: 128 rows, two contexts from open to exit, every identity, and the loss said."""
+    watching = Watching()
+    watching.look(0, on_minor(reading()), heard())
+    watching.look(1, on_minor(reading()), heard())
+    pids = range(1000, 1130)
+    fresh = tuple(named(pid, ticks=pid, started_at_us=T0 + SECOND, seen_at_us=T0 + 1_500_000) for pid in pids)
+    told = [opened(pid, 1.2, 1.5, ticks=pid) for pid in pids]
+    ring = [finished(pid, T0 + 1_200_000) for pid in pids[2:]]
+    for second in (2, 3, 4):
+        watching.look(second, on_minor(reading(ring)), heard(*told, fresh=fresh) if second == 2 else heard())
+    assert (1.0, 2.0, "ring-overflow") in watching.watches()
+    assert len(watching.of(ProcessIdentity)) == 130
+    assert [(row.pid, row.since_us, row.until_us) for row in watching.of(Sighting) if isinstance(row, Sighting)] == [
+        (pid, T0 + 1_200_000, T0 + 1_500_000) for pid in (1000, 1001)
+    ]
+    assert len(watching.of(DriverRecord)) == 128
+
+
+def test_a_pid_whose_older_row_is_known_is_asked_for_again() -> None:
+    """A reused pid frees its older row: the new one is of another process."""
+    watching = Watching()
+    watching.look(0, reading([finished(5, T0)]))
+    assert watching.observer.pids_to_name(reading([finished(5, T0 + SECOND)])) == {5}
+
+
+def test_how_the_clocks_stand_is_a_row_at_first_and_at_every_step() -> None:
+    """Events have the boot-time clock: what was joined by which offset can be told for ever."""
+    watching = Watching()
+    for second, boot in enumerate([0, 1, 2]):
+        watching.look(second, reading(), boot_second=boot)
+    watching.look(3600, reading(), boot_second=3)
+    clocks = [row for row in watching.rows if isinstance(row, Watch) and row.source == "clock"]
+    assert [(row.detail, row.readings, row.since_us == row.until_us) for row in clocks] == [
+        (f"the wall clock is {T0 - 10**9 + ahead * SECOND} us ahead of the boot-time clock", 0, True)
+        for ahead in (0, 3597)
+    ]

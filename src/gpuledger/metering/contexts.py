@@ -44,10 +44,10 @@ def named_stints(evidence: Evidence) -> Iterator[tuple[Stint, Name]]:
     """What :func:`contexts` is made of, unsorted: cheaper where only sums are asked."""
     watches = naming_watches(evidence.watches)
 
-    def interval_us(host: str, at_us: int) -> int:
-        return watches.get(host, UNWATCHED).interval_us(at_us)
+    def polled_us(host: str, at_us: int) -> int:
+        return watches.get(host, UNWATCHED).polled_us(at_us)
 
-    names = Names(evidence.identities, evidence.sightings, interval_us)
+    names = Names(evidence.identities, evidence.sightings, polled_us)
     for stint in _stints(evidence, names):
         if stint.sightings:
             yield stint, _seen_name(stint, names, watches)

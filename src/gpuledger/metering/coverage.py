@@ -5,7 +5,7 @@ exactly, so that watched + unknown = window. The verdict on an instant:
 
 1. a source (a method) that lost rows there (``ring-overflow``, ``accounting-reset``, ``clock-step``)
    says so in a row beside its ``ok`` row: the loss counts, for that source;
-2. else ``ok`` of a source beats its own other reasons;
+2. else ``ok``, or ``idle``, of a source beats its own other reasons;
 3. ``ok`` of any source beats the reasons of the others: somebody looked, and nothing was lost;
 4. of several reasons the first of :data:`PRECEDENCE` is told;
 5. no row at all: ``before-watch`` before the first row, ``watch-gap`` after it.
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from gpuledger.model.quantities import Coverage
-from gpuledger.model.reasons import UnknownReason
+from gpuledger.model.reasons import IDLE, WATCHED, UnknownReason
 from gpuledger.model.rows import Watch
 
 OK = "ok"
@@ -77,7 +77,7 @@ def coverage(
         if watch.source == "driver":
             look = (watch.since_us, watch.until_us, watch.method, watch.status)
             rows.setdefault((watch.host, watch.device), set()).add(look)
-        else:
+        elif watch.source == "process":
             naming_us[watch.host] = min(watch.since_us, naming_us.get(watch.host, watch.since_us))
     found: list[Coverage] = []
     for host, device in sorted(set(devices)):
@@ -85,7 +85,14 @@ def coverage(
         first_us = min([naming_us.get(host, until_us), *(look[0] for look in mine)])
         verdicts = _verdicts(mine, first_us, since_us, until_us)
         found.extend(
-            Coverage(host=host, device=device, since_us=low, until_us=high, reason="" if reason == OK else reason)
+            Coverage(
+                host=host,
+                device=device,
+                since_us=low,
+                until_us=high,
+                reason="" if reason in WATCHED else reason,
+                idle=reason == IDLE,
+            )
             for low, high, reason in _with_moments(verdicts, _moments(mine, since_us, until_us))
         )
     return found
@@ -133,24 +140,30 @@ def _verdict(sources: Iterable[_Source]) -> str:
     for method, status in sources:
         by_method.setdefault(method, []).append(status)
     verdicts = [_of_one_source(statuses) for statuses in by_method.values()]
-    return OK if OK in verdicts else min(verdicts, key=_rank, default=OK)
+    return max(verdicts, key=_rank, default=OK) if _any_watched(verdicts) else min(verdicts, key=_rank, default=OK)
 
 
 def _of_one_source(statuses: Iterable[str]) -> str:
     worst = min(statuses, key=_rank)
-    return OK if OK in statuses and worst not in LOSSES else worst
+    return max(statuses, key=_rank) if _any_watched(statuses) and worst not in LOSSES else worst
+
+
+def _any_watched(statuses: Iterable[str]) -> bool:
+    return any(status in WATCHED for status in statuses)
 
 
 def _rank(status: str) -> tuple[int, str]:
-    """Place in the precedence; a word that this version does not know comes last, ``ok`` after all."""
-    return (len(_RANK) + (status == OK) if status not in _RANK else _RANK[status], status)
+    """Place in the precedence; after it a word that this version does not know, then ``idle``, ``ok`` last of all."""
+    if status in WATCHED:
+        return (len(_RANK) + (2 if status == OK else 1), status)
+    return (_RANK.get(status, len(_RANK)), status)
 
 
 def _moments(looks: Iterable[_Look], since_us: int, until_us: int) -> dict[int, str]:
     """Single looks that found a reason, the one to tell for each moment."""
     moments: dict[int, str] = {}
     for low, high, _, status in looks:
-        if low == high and status != OK and since_us <= low <= until_us:
+        if low == high and status not in WATCHED and since_us <= low <= until_us:
             moments[low] = min(status, moments.get(low, status), key=_rank)
     return moments
 
@@ -163,7 +176,7 @@ def _with_moments(verdicts: Iterable[_Verdict], moments: Mapping[int, str]) -> I
         start = low
         while waiting and waiting[-1] < high:
             at_us = waiting.pop()
-            if moments[at_us] == reason or (reason == OK and moments[at_us] not in LOSSES):
+            if moments[at_us] == reason or (reason in WATCHED and moments[at_us] not in LOSSES):
                 continue
             if start < at_us:
                 yield (start, at_us, reason)

@@ -40,6 +40,8 @@ def stints_of(rows: Sequence[DriverRecord], sightings: Sequence[Sighting], lifet
         return settled + [latest(group, []) for group in loose]
     ordered = sorted(sightings, key=_order)
     living, unplaced = _with_start(ordered, settled)
+    if not living and not unplaced:  # by far the most: every look is at a settled context
+        return settled + [latest(group, []) for group in loose]
     loose = _lend_starts(loose, living, settled)
     settled.sort(key=lambda stint: stint.span)
     homes = _Homes(settled, living, lifetimes)

@@ -86,6 +86,8 @@ class Life:
         program = programs[0]
         if len(programs) > 1:
             program = max((row for row in programs if row[1] <= at_us), default=program)
+        if not program[2]:
+            return Name(UNATTRIBUTED + Cause.IDENTITY_UNREADABLE, self.process, program[3])
         return Name(program[2], self.process, program[3])
 
 
@@ -134,7 +136,7 @@ class Names:
     Args:
         identities: all identities of the pids in question, any order, duplicates allowed.
         sightings: looks that prove lives and deaths.
-        interval_us: the interval of the polling of a host at a moment.
+        interval_us: the interval of the polling of a host at a moment; 0 where it did not poll.
     """
 
     def __init__(
@@ -204,10 +206,12 @@ class Names:
         )
 
     def _build(self, rows: Iterable[ProcessIdentity]) -> Lives:
-        lives: dict[tuple[str, int], Life] = {}
+        lives: dict[tuple[object, ...], Life] = {}
         for row in rows:
             other = self._life(row)
-            life = lives.setdefault(other.process, other)
+            # one that ended before its start could be read is told from the next by the moment it was met
+            key = other.process if row.start_ticks else (*other.process, other.born_us)
+            life = lives.setdefault(key, other)
             if life is not other:
                 births = [born for born in (life.born_us, other.born_us) if born is not None]
                 life.born_us = min(births, default=None)

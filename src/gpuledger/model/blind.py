@@ -44,6 +44,8 @@ class BlindReport:
         sizes: UNKNOWN time by reason, largest first.
         unknown: its spans, by host, device and time.
         watched: device-seconds.
+        nameless: time of hosts in which names can be missing, by reason, largest first.
+        named: host-seconds in which names were taken.
         unattributed: context ms by cause, most first.
         unsettled, never_accounted: as in usage.
         seen_once: contexts without a length, by service, most first.
@@ -58,6 +60,8 @@ class BlindReport:
     sizes: tuple[UnknownSize, ...]
     unknown: tuple[UnknownSpan, ...]
     watched: Watched
+    nameless: tuple[UnknownSize, ...]
+    named: Watched
     unattributed: tuple[UnattributedLine, ...]
     unsettled: tuple[UnsettledRow, ...]
     never_accounted: tuple[NeverAccounted, ...]

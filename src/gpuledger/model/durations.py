@@ -9,7 +9,6 @@ from gpuledger.model.rounding import nearest
 SECOND_MS = 1000
 MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
-DAY_MS = 24 * HOUR_MS
 
 DAYS_FROM_MS = 72 * HOUR_MS
 """GPU time is talked of in hours; from three days on, days read better."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
 
@@ -38,6 +38,9 @@ class IdentityText:
         slurm_job: batch job id.
         slurm_account: batch account, where a source knows it.
         service: a service name declared by the owner (a pid map).
+        workload: the control plane's id of a workload.
+        team, project: as the control plane or batch system says.
+        labels: JSON object of the labels of a workload's transition, sorted by name.
     """
 
     exe: str = ""
@@ -56,10 +59,15 @@ class IdentityText:
     slurm_job: str = ""
     slurm_account: str = ""
     service: str = ""
+    workload: str = ""
+    team: str = ""
+    project: str = ""
+    labels: str = ""
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, empty fields left out."""
-        return json.dumps({k: v for k, v in asdict(self).items() if v}, sort_keys=True, ensure_ascii=True)
+        filled = {name: value for name in self.__slots__ if (value := getattr(self, name))}
+        return json.dumps(filled, sort_keys=True, ensure_ascii=True)
 
     @classmethod
     def from_json(cls, text: str) -> IdentityText:

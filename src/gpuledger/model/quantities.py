@@ -98,6 +98,7 @@ class Coverage:
         host, device: the physical GPU.
         since_us, until_us: half-open; spans of one device follow each other and fill the window.
         reason: an ``UnknownReason``, or empty when watched.
+        idle: watched, and proven that nothing ran.
     """
 
     host: str
@@ -105,3 +106,4 @@ class Coverage:
     since_us: int
     until_us: int
     reason: str
+    idle: bool = False

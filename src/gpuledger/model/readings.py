@@ -81,6 +81,7 @@ class DeviceReading:
         finished: finished rows, in the driver's order.
         living: living contexts.
         listed: number of pids the accounting list held, finished and running; Missing when it was not read.
+        minor: number of its device node, ``/dev/nvidiaN``; Missing when not told.
     """
 
     uuid: str
@@ -93,6 +94,7 @@ class DeviceReading:
     finished: tuple[FinishedRow, ...] = ()
     living: tuple[LivingContext, ...] = ()
     listed: int | Missing = 0
+    minor: int | Missing = field(default_factory=lambda: Missing("not told"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,8 @@ class Reading:
         driver_version: may be empty.
         devices: by UUID.
         problems: what was imperfect.
+        load: names one load of the driver: the same at two looks only when the driver was not let go in between.
+            Empty where the source cannot tell.
     """
 
     at_us: int | Missing
@@ -112,6 +116,7 @@ class Reading:
     driver_version: str = ""
     devices: Mapping[str, DeviceReading] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+    load: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,19 +140,66 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """One program of a process that an event told of, and of which nothing else could be read.
+
+    Args:
+        pid, start_ticks: the process; its ticks are 0 where they could not be read either.
+        exec_number: as in :class:`Named`: what it was before and after may be known.
+        started_at_us: wall-clock start of the process.
+        seen_at_us: when it was this program: at its exec, and the last one at the process's end.
+    """
+
+    pid: int
+    started_at_us: int
+    seen_at_us: int
+    start_ticks: int = 0
+    exec_number: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """One process that asked for one device node, by a kernel event.
+
+    Args:
+        pid, start_ticks: the process.
+        minor: of the node, ``/dev/nvidiaN``.
+        opened_at_us: wall clock of its first open, or when it was found holding the node.
+        exited_at_us: wall clock of its exit, or when it was last seen where no event told its exit; Missing while
+            it lives.
+        is_found: it was found holding the node: it opened it earlier.
+    """
+
+    pid: int
+    start_ticks: int
+    minor: int
+    opened_at_us: int
+    exited_at_us: int | Missing
+    is_found: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NamesLook:
     """What a watcher knows at one look of the pids it was asked about.
 
     Args:
-        method: ``poll``; event watchers have their own.
+        method: ``poll``, ``connector`` or ``ebpf``.
         current: by pid, the process that is alive now.
         fresh: identities not told before; for event watchers also of processes already dead.
-        dead: (pid, start_ticks) told before and now known dead.
+        exits: by (pid, start_ticks), the wall clock of the exit of processes told before, where an event said it.
         unreadable: pids that are alive and could not be read.
+        unread: programs of such processes that were not told before and could not be read.
+        opened: opens of device nodes not told before, and those told before whose process has ended since.
+        sees_opens: opens are among the events, whoever opens: none went by unseen unless ``lost`` says so.
+        lost: what was lost since the look before, a sentence; empty when nothing was, or nothing can be known.
     """
 
     method: str
     current: Mapping[int, Named] = field(default_factory=dict)
     fresh: tuple[Named, ...] = ()
-    dead: frozenset[tuple[int, int]] = frozenset()
+    exits: Mapping[tuple[int, int], int] = field(default_factory=dict)
     unreadable: frozenset[int] = frozenset()
+    unread: tuple[Unread, ...] = ()
+    opened: tuple[Opened, ...] = ()
+    sees_opens: bool = False
+    lost: str = ""

@@ -34,6 +34,19 @@ class Cause(StrEnum):
     NO_START_TIME = "no-start-time"
 
 
+WATCHED = ("ok", "idle")
+"""The other words that a watch can have as status: its source saw what there was; ``idle`` also proves it nothing."""
+
+BY_EVENTS = ("ebpf", "connector")
+"""The methods of naming that no process falls between two looks of."""
+
+IDLE = "idle"
+IDLE_MEANING = (
+    "accounting was on and its list empty, the driver was not let go in between, and kernel events tell that nobody "
+    "opened the device"
+)
+"""Why an empty list then reads as 0: a clause."""
+
 UNKNOWN_MEANING: dict[UnknownReason, tuple[str, str]] = {
     UnknownReason.ACCOUNTING_DISABLED: (
         "the driver's accounting was off, so what ran and exited left no row",
@@ -92,10 +105,21 @@ CAUSE_MEANING: dict[Cause, str] = {
     Cause.BETWEEN_SAMPLES: "lived and died between two polls",
     Cause.EVENTS_LOST: "lived while the kernel dropped events",
     Cause.PID_AMBIGUOUS: "two processes with this pid fit the time",
-    Cause.IDENTITY_UNREADABLE: "seen alive, but its /proc entry could not be read",
+    Cause.IDENTITY_UNREADABLE: "seen, but gone or closed to us before it could be read",
     Cause.NO_START_TIME: "the source gives no start time, so the pid cannot be joined safely",
 }
 """Each cause's sentence."""
+
+NAMING_MEANING: dict[UnknownReason, tuple[str, str]] = {
+    UnknownReason.EVENTS_LOST: (
+        "the kernel dropped process events: who ran then can be without a name, or its exec was not seen",
+        "gpuledger journal   (each loss with its size)",
+    ),
+    UnknownReason.CLOCK_STEP: UNKNOWN_MEANING[UnknownReason.CLOCK_STEP],
+    UnknownReason.BEFORE_WATCH: ("nobody took names yet", "leave gpuledger agent running"),
+    UnknownReason.WATCH_GAP: ("nobody took names", "leave gpuledger agent running"),
+}
+"""Why names can be missing of a time: its sentence and the command that helps."""
 
 UNATTRIBUTED = "unattributed:"
 """Prefix of the subject of an unnamed amount: ``unattributed:between-samples``."""

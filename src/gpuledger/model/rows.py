@@ -81,11 +81,13 @@ class Watch(Row):
         host: machine name.
         device: GPU UUID; empty when the source watches the whole host (process naming).
         source: ``driver`` (accounting and living lists) or ``process`` (naming).
-        method: ``nvml``, ``nvidia-smi``, ``import``, ``simulated`` for drivers; ``poll`` for naming.
+        method: ``nvml``, ``nvidia-smi``, ``import``, ``simulated`` for drivers; ``ebpf``, ``connector`` or
+            ``poll`` for naming.
         interval_ms: time between two looks in ms; 0 where it looked once.
         since_us: start of the span, microseconds UTC; equal to ``until_us`` for a single look.
         until_us: end of the span.
-        status: ``ok``, or an ``UnknownReason`` that holds for the whole span.
+        status: ``ok``; ``idle`` when it is proven that nothing ran; or an ``UnknownReason`` that holds for the
+            whole span.
         readings: number of looks in the span.
         new_rows: finished processes found in the span that were not known before.
         living: most contexts seen alive at one look.
@@ -127,9 +129,10 @@ class ProcessIdentity(Row):
         exec_number: 0 for the program first seen, then counted up.
         started_at_us: wall-clock start; Missing when the source does not know it (a pid map).
         seen_at_us: when it was read, alive.
-        method: ``poll``, ``pid-map`` or ``nvidia-smi``.
+        method: ``ebpf``, ``connector``, ``poll``, ``pid-map`` or ``nvidia-smi``.
         grade: ``kernel`` (unit, cgroup, uid read from the kernel) or ``claimed`` (somebody's word).
-        text_key: key of its :class:`IdentityText` in the side table.
+        text_key: key of its :class:`IdentityText` in the side table; empty for a process that an event told of and
+            that ended before it could be read.
     """
 
     kind: ClassVar[str] = "identity"
@@ -221,7 +224,8 @@ class Sighting(Row):
         busy_covered_ms: the part of the span that utilisation samples cover, ms; 0 when it was not readable.
         gone_at_us: the look that first missed the context; Missing while it is alive.
         process_died: 1 when at ``gone_at_us`` the process itself was gone too, else 0.
-        method: ``nvml``, ``nvidia-smi``, ``import`` or ``simulated``.
+        method: ``nvml``, ``nvidia-smi``, ``import`` or ``simulated``; ``ebpf`` for a context that the driver is
+            known to have lost the row of, from the process's open of the device to its exit.
     """
 
     kind: ClassVar[str] = "sighting"
@@ -369,10 +373,3 @@ class Seal(Row):
     heads: str
     previous_root: str
     root: str
-
-
-EVIDENCE: tuple[type[Row], ...] = (DeviceEvent, Watch, ProcessIdentity, DriverRecord, Sighting)
-"""What sources write, in the order of the river."""
-
-ROWS: tuple[type[Row], ...] = (*EVIDENCE, UsageRecord, UsageCorrection, Pass, PolicyVersion, Seal)
-"""Every kind of row, in the order in which one transaction chains them."""

@@ -141,8 +141,8 @@ class UnknownSize:
 
     Args:
         reason: an ``UnknownReason``; a status of a newer version keeps its own word.
-        seconds: device-seconds.
-        spans, devices: how many of each.
+        seconds: device-seconds; of naming host-seconds.
+        spans, devices: how many of each; of naming hosts.
         meaning, command: the sentence and what helps.
     """
 
@@ -156,10 +156,14 @@ class UnknownSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """How much of the window was watched, in device-seconds: ``seconds`` of ``of``."""
+    """How much of the window was watched, in device-seconds: ``seconds`` of ``of``.
+
+    ``idle`` of those ``seconds`` are proven idle: 0 with evidence, not for want of it.
+    """
 
     seconds: int
     of: int
+    idle: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

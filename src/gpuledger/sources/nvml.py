@@ -8,7 +8,9 @@ look to look; what the answers mean stands in ``nvml_accounting``, ``nvml_proces
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import pynvml
 
@@ -40,6 +42,7 @@ REFRESH_LOOKS = 60
 
 NVML_ERRORS = (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError)
 _FEATURE_ENABLED = 1
+_MODULE = Path("/sys/module/nvidia")
 _NOT_ACCOUNTED = {mode: Missing(f"accounting: {mode}") for mode in ("disabled", "unsupported", "unknown")}
 
 
@@ -48,7 +51,7 @@ class _Device:
 
     __slots__ = (
         "absent", "accounting", "contexts", "handle", "held", "held_problems", "last_sample_us", "living",
-        "memory_mib", "mig", "mig_capable", "pci_bus_id", "placed", "product", "slices", "slices_due", "uuid",
+        "memory_mib", "mig", "mig_capable", "minor", "pci_bus_id", "placed", "product", "slices", "slices_due", "uuid",
     )  # fmt: skip
 
     def __init__(self, uuid: str, memory_mib: int | Missing) -> None:
@@ -66,6 +69,7 @@ class _Device:
         self.handle: Handle = None
         self.product = ""
         self.pci_bus_id = ""
+        self.minor: int | Missing = Missing("not read")
         self.absent: set[str] = set()
         self.mig_capable = True
         self.slices_due = True
@@ -83,6 +87,7 @@ class NvmlSource:
         self._binding = binding
         self._method = method
         self._started = True
+        self._sessions = 1
         self._enumerated = False
         self._lost = False
         self._looks = 0
@@ -140,6 +145,7 @@ class NvmlSource:
             driver_version=self._driver_version,
             devices=devices,
             problems=tuple(problems),
+            load=f"{self._sessions}:{_module_mark()}",
         )
 
     def enable_accounting(self, uuid: str) -> None:
@@ -183,6 +189,7 @@ class NvmlSource:
             self.close()
             initialise(self._binding)
             self._started, self._enumerated, self._lost = True, False, False
+            self._sessions += 1
         count = self._binding.nvmlDeviceGetCount()
         if due or not self._enumerated or count != self._count:
             self._enumerate(count)
@@ -213,34 +220,19 @@ class NvmlSource:
 
     def _describe(self, handle: Handle) -> _Device:
         uuid = self._binding.nvmlDeviceGetUUID(handle)
-        memory_mib = self._read_memory(handle)
+        memory = _unless_absent(self._binding.nvmlDeviceGetMemoryInfo, handle)  # absent where it is the CPU's
+        memory_mib = memory if isinstance(memory, Missing) else memory.total // MIB
         device = self._devices.get(uuid)
         if device is None or device.memory_mib != memory_mib:
             device = _Device(uuid, memory_mib)
         device.handle = handle
         device.product = self._binding.nvmlDeviceGetName(handle)
-        device.pci_bus_id = self._read_pci_bus_id(handle)
+        pci = _unless_absent(self._binding.nvmlDeviceGetPciInfo, handle)
+        device.pci_bus_id = "" if isinstance(pci, Missing) else pci.busId
+        device.minor = _unless_absent(self._binding.nvmlDeviceGetMinorNumber, handle)
         device.absent = set()
         device.mig_capable = device.slices_due = True
         return device
-
-    def _read_memory(self, handle: Handle) -> int | Missing:
-        try:
-            total: int = self._binding.nvmlDeviceGetMemoryInfo(handle).total
-        except pynvml.NVMLError as error:
-            if meaning_of(error).trouble is not Trouble.ABSENT:
-                raise
-            return Missing(f"driver: {meaning_of(error).sentence}")  # memory shared with the CPU
-        return total // MIB
-
-    def _read_pci_bus_id(self, handle: Handle) -> str:
-        try:
-            bus_id: str = self._binding.nvmlDeviceGetPciInfo(handle).busId
-        except pynvml.NVMLError as error:
-            if meaning_of(error).trouble is not Trouble.ABSENT:
-                raise
-            return ""
-        return bus_id
 
     def _read_device(self, device: _Device, now_us: int, problems: list[Problem]) -> DeviceReading:
         accounting = self._read_mode(device)  # before anything else: rows mean nothing without it
@@ -278,6 +270,7 @@ class NvmlSource:
             finished=look.finished,
             living=tuple(device.living.values()),
             listed=look.listed,
+            minor=device.minor,
         )
 
     def _read_mode(self, device: _Device) -> str:
@@ -360,6 +353,16 @@ class NvmlSource:
         return [(one.reading.uuid, entry) for one in device.slices for entry in self._read_entries(device, one.handle)]
 
 
+def _unless_absent(call: Callable[[Handle], Any], handle: Handle) -> Any:
+    """The answer of a call that not every device knows; Missing where this one does not."""
+    try:
+        return call(handle)
+    except pynvml.NVMLError as error:
+        if meaning_of(error).trouble is not Trouble.ABSENT:
+            raise
+        return Missing(f"driver: {meaning_of(error).sentence}")
+
+
 def _merge(device: _Device) -> tuple[Mapping[tuple[str, int], Held], tuple[Problem, ...]]:
     memory_mib = {one.reading.uuid: one.reading.memory_mib for one in device.slices}
     memory_mib[device.uuid] = device.memory_mib
@@ -375,3 +378,13 @@ def _left_out(error: Exception, where: str) -> Problem:
     code = "device-lost" if meaning.trouble is Trouble.LOST else "device-unreadable"
     told = f"{meaning.sentence}; the device is left out of this look ({meaning.hint})"
     return Problem(code=code, message=told, where=where)
+
+
+def _module_mark() -> str:
+    """A mark of this load of the kernel module. While a library session is open the module cannot be unloaded, so
+    the session's number says most; a folder made anew says the rest."""
+    try:
+        found = _MODULE.stat()
+    except OSError:
+        return ""
+    return f"{found.st_ino}.{found.st_ctime_ns}"

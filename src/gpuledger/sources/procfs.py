@@ -147,14 +147,13 @@ def read_identity(
     folder = f"{proc}/{pid}"
     unread: list[str] = []
     exe, raw, mark = _program(folder)
-    words = raw.rstrip(b"\0").decode("utf-8", "replace").split("\0") if raw else []
     if isinstance(exe, Missing):
         unread.append(f"exe: {exe.reason}")
     cwd = _link(f"{folder}/cwd")
     if isinstance(cwd, Missing):
         unread.append(f"cwd: {cwd.reason}")
     uid = _uid(_part(f"{folder}/status", unread))
-    membership = _membership(folder, unread)
+    lines = _part(f"{folder}/cgroup", unread)
     after = read_stat(pid, proc=proc)
     if isinstance(after, Missing):
         return after
@@ -163,18 +162,15 @@ def read_identity(
     if booted_at_us is None:
         clock = SystemClock()
         booted_at_us = boot_wall_us(clock.now_us(), clock.boot_us())
-    text = IdentityText(
+    membership = _membership(lines, unread)
+    text = identity_text(
         exe="" if isinstance(exe, Missing) else exe,
-        command=redact(words) or redact((f"[{after.comm}]",)),
-        cwd=cwd if not isinstance(cwd, Missing) and cwd.startswith("/") else "",
+        args=raw,
+        cwd="" if isinstance(cwd, Missing) else cwd,
         user=(user_name or login_name)(int(uid)) if uid else "",
         uid=uid,
-        cgroup=membership.path,
-        unit=membership.unit,
-        container=membership.container_id,
-        runtime=membership.runtime,
-        pod_uid=membership.pod_uid,
-        slurm_job=membership.slurm_job_id,
+        membership=membership,
+        comm=after.comm,
     )
     return ProcessReading(
         pid=pid,
@@ -183,6 +179,30 @@ def read_identity(
         text=text,
         program_mark=mark,
         unread=tuple(unread),
+    )
+
+
+def identity_text(
+    *, exe: str, args: bytes, cwd: str, user: str, uid: str, membership: cgroup.CgroupIdentity, comm: str
+) -> IdentityText:
+    """What was read of a process as the text of its identity, redacted. Empty where it was not read.
+
+    Args:
+        args: the command line, words ended by NUL; without one ``[comm]`` stands for it, as ps(1) shows it.
+    """
+    words = args.rstrip(b"\0").decode("utf-8", "replace").split("\0") if args else []
+    return IdentityText(
+        exe=exe,
+        command=redact(words) or redact((f"[{comm}]",)),
+        cwd=cwd if cwd.startswith("/") else "",
+        user=user,
+        uid=uid,
+        cgroup=membership.path,
+        unit=membership.unit,
+        container=membership.container_id,
+        runtime=membership.runtime,
+        pod_uid=membership.pod_uid,
+        slurm_job=membership.slurm_job_id,
     )
 
 
@@ -233,13 +253,18 @@ def _link(path: str) -> str | Missing:
     return os.fsencode(link).decode("utf-8", "replace").removesuffix(" (deleted)")
 
 
-def _membership(folder: str, unread: list[str]) -> cgroup.CgroupIdentity:
-    raw = _part(f"{folder}/cgroup", unread)
+def _membership(lines: bytes, unread: list[str]) -> cgroup.CgroupIdentity:
     try:
-        return cgroup.parse(raw.decode("utf-8", "replace").split("\n"), path=f"{folder}/cgroup")
+        return _member_of(lines)
     except BadInput as error:
         unread.append(f"cgroup: {error.message}")
         return cgroup.CgroupIdentity()
+
+
+@lru_cache(maxsize=256)
+def _member_of(lines: bytes) -> cgroup.CgroupIdentity:
+    """What a cgroup file says. Kept: what a unit or a pod starts, one after the other, shares it."""
+    return cgroup.parse(lines.decode("utf-8", "replace").split("\n"))
 
 
 def _uid(status: bytes) -> str:

@@ -154,6 +154,10 @@ class SimulatedDriver:
     def nvmlShutdown(self) -> None:
         self._fail_if_told("nvmlShutdown")
 
+    def nvmlDeviceGetMinorNumber(self, handle: SimulatedGpu) -> int:
+        self._fail_if_told("nvmlDeviceGetMinorNumber", handle.uuid)
+        return self._gpus.index(handle)
+
     def nvmlSystemGetDriverVersion(self) -> str:
         self._fail_if_told("nvmlSystemGetDriverVersion")
         return self._driver_version

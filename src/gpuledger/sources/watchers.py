@@ -92,15 +92,14 @@ class PollWatcher:
         asked = frozenset(pids)
         current: dict[int, Named] = {}
         fresh: list[Named] = []
-        dead: set[tuple[int, int]] = set()
         unreadable: set[int] = set()
         for pid in sorted(asked):
-            known = self._surviving(pid, dead)
+            known = self._surviving(pid)
             if known is not None and pid not in restarted and 0 <= now_us - known.read_at_us < RECHECK_US:
                 current[pid] = known.named
                 continue
             told = known.named if known is not None else None
-            seen = self._read(pid, known, now_us, dead)
+            seen = self._read(pid, known, now_us)
             if isinstance(seen, Missing):
                 if seen is not GONE:
                     unreadable.add(pid)
@@ -109,14 +108,13 @@ class PollWatcher:
             if seen is not told:
                 fresh.append(seen)
         for pid in self._asked - asked:
-            self._bury_the_dead(pid, dead)
+            self._bury_the_dead(pid)
         self._asked = asked
         self._forget_surplus()
         return NamesLook(
             method=self.method,
             current=current,
             fresh=tuple(fresh),
-            dead=frozenset(dead),
             unreadable=frozenset(unreadable),
         )
 
@@ -125,22 +123,22 @@ class PollWatcher:
         self._known.clear()
         self._asked = frozenset()
 
-    def _surviving(self, pid: int, dead: set[tuple[int, int]]) -> _Known | None:
+    def _surviving(self, pid: int) -> _Known | None:
         """What is known of the process behind a pid, once it is seen to be the same and alive."""
         known = self._known.get(pid)
         if known is None:
             return None
         presence = procfs.presence(pid, proc=self._proc)
         if isinstance(presence, Missing) or presence != known.presence:
-            self._bury_the_dead(pid, dead)
+            self._bury_the_dead(pid)
             if pid not in self._known:
                 return None
             known.presence = presence
         self._known.move_to_end(pid)
         return known
 
-    def _bury_the_dead(self, pid: int, dead: set[tuple[int, int]]) -> None:
-        """Note a known process that has died; one that only let go of its devices stays known."""
+    def _bury_the_dead(self, pid: int) -> None:
+        """Forget a known process that has died; one that only let go of its devices stays known."""
         known = self._known.get(pid)
         if known is None:
             return
@@ -150,10 +148,9 @@ class PollWatcher:
         else:
             is_dead = not stat.is_alive or stat.start_ticks != known.named.start_ticks
         if is_dead:
-            dead.add((pid, known.named.start_ticks))
             del self._known[pid]
 
-    def _read(self, pid: int, known: _Known | None, now_us: int, dead: set[tuple[int, int]]) -> Named | Missing:
+    def _read(self, pid: int, known: _Known | None, now_us: int) -> Named | Missing:
         """The process as it is now: the same object as known when it is still the same program."""
         if known is not None and procfs.program_mark(pid, proc=self._proc) == known.program_mark:
             known.read_at_us = now_us
@@ -164,11 +161,10 @@ class PollWatcher:
         if isinstance(reading, Missing):
             if known is None:
                 return reading
-            self._bury_the_dead(pid, dead)
+            self._bury_the_dead(pid)
             # alive, and no longer readable: what was read stands
             return known.named if pid in self._known else GONE
         if known is not None and known.named.start_ticks != reading.start_ticks:
-            dead.add((pid, known.named.start_ticks))
             known = None
         if known is None:
             named = _named(reading, now_us, exec_number=0, started_at_us=reading.started_at_us)

@@ -24,8 +24,17 @@ _PLAIN_TAGS = frozenset(
 )
 
 
-def compose(text: str, *, path: str) -> MappingReader:
+_HINT = "the document starts like: services: [{service: NAME, match: {unit: PATTERN}}]"
+
+
+def compose(text: str, *, path: str, place: str = "the policy", hint: str = _HINT) -> MappingReader:
     """The document's top mapping.
+
+    Args:
+        text: the whole document.
+        path: the file as the user named it.
+        place: how messages call the document.
+        hint: what it starts like, told where it is no such document at all.
 
     Raises:
         BadInput: ``policy-not-yaml``, ``policy-empty``, ``policy-not-mapping``, ``policy-too-large``,
@@ -39,21 +48,18 @@ def compose(text: str, *, path: str) -> MappingReader:
         mark = error.problem_mark or error.context_mark
         said = ", ".join(part for part in (error.context, error.problem) if part)
         message = f"not YAML: {said or 'cannot be read'}"
-        raise BadInput("policy-not-yaml", message, path=path, line=mark.line + 1 if mark else 0, hint=_HINT) from None
+        raise BadInput("policy-not-yaml", message, path=path, line=mark.line + 1 if mark else 0, hint=hint) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         message = f"not text: the character U+{ord(text[error.position]):04X} does not belong in a document"
-        raise BadInput("policy-not-yaml", message, path=path, line=line, hint=_HINT) from None
+        raise BadInput("policy-not-yaml", message, path=path, line=line, hint=hint) from None
     if root is None or (isinstance(root, yaml.ScalarNode) and root.tag == f"{_TAG}null"):
-        raise BadInput("policy-empty", "the document is empty", path=path, hint=_HINT)
+        raise BadInput("policy-empty", "the document is empty", path=path, hint=hint)
     if not isinstance(root, yaml.MappingNode):
-        message = f"the document is {_kind(root)}, not a mapping of keys such as `services:`"
-        raise BadInput("policy-not-mapping", message, path=path, line=_line(root), hint=_HINT)
+        message = f"the document is {_kind(root)}, not a mapping of KEY: VALUE pairs"
+        raise BadInput("policy-not-mapping", message, path=path, line=_line(root), hint=hint)
     _check(root, path)
-    return MappingReader(root, path=path, place="the policy")
-
-
-_HINT = "the document starts like: services: [{service: NAME, match: {unit: PATTERN}}]"
+    return MappingReader(root, path=path, place=place)
 
 
 class MappingReader:
@@ -81,6 +87,10 @@ class MappingReader:
     def line_of(self, key: str) -> int:
         """The 1-based line of a key; of the mapping where it lacks the key."""
         return _line(self._nodes[key][0]) if key in self._nodes else self._line
+
+    def is_list(self, key: str) -> bool:
+        """Whether a list stands under ``key``."""
+        return isinstance(self._nodes.get(key, (None, None))[1], yaml.SequenceNode)
 
     def error(self, code: str, message: str, key: str, hint: str = "") -> BadInput:
         """A refusal that names the line of ``key``."""
@@ -115,6 +125,15 @@ class MappingReader:
             return str(node.value)
         return self._text(key, node)
 
+    def written(self, key: str) -> str:
+        """The text of a plain value under ``key``, whatever YAML takes it for: a number, a time, a truth value."""
+        node = self._nodes.get(key, (None, None))[1]
+        return "" if node is None else self._written(key, node)
+
+    def all_written(self, key: str) -> tuple[str, ...]:
+        """The list of plain values under ``key``, as :meth:`written`; empty text is one of them."""
+        return tuple(self._written(key, node, empty=True) for node in self._list(key))
+
     def mapping(self, key: str, *, required: bool = False) -> MappingReader | None:
         """The mapping under ``key``; ``None`` where it is not written and not required."""
         node = self._nodes.get(key, (None, None))[1]
@@ -147,6 +166,13 @@ class MappingReader:
             hint = "remove line breaks, control characters and outer blanks"
             raise self.error("policy-bad-value", f"`{key}` must be one printable line, not {_shown(value)}", key, hint)
         return value
+
+    def _written(self, key: str, node: yaml.Node, *, empty: bool = False) -> str:
+        if empty and isinstance(node, yaml.ScalarNode) and node.tag == f"{_TAG}str" and not node.value:
+            return ""
+        if isinstance(node, yaml.ScalarNode) and node.tag not in (f"{_TAG}str", f"{_TAG}null"):
+            return str(node.value)
+        return self._text(key, node)
 
     def _mapping(self, key: str, node: yaml.Node, place: str = "") -> MappingReader:
         if not isinstance(node, yaml.MappingNode):
@@ -239,7 +265,7 @@ def _foreign_tag(node: yaml.Node, path: str) -> BadInput:
 
 def _too_deep(path: str, line: int) -> BadInput:
     message = f"nested more than {DEEPEST} levels deep"
-    return BadInput("policy-too-large", message, path=path, line=line, hint="check that this is the policy file")
+    return BadInput("policy-too-large", message, path=path, line=line, hint="check that this is the right file")
 
 
 def _line(node: yaml.Node) -> int:

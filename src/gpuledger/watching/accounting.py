@@ -71,11 +71,10 @@ class AccountingList:
         return ListLook(status=device_status(device), loss=loss, fresh=fresh, detail=detail)
 
     def unknown_pids(self, device: DeviceReading) -> set[int]:
-        """Pids of finished rows of which no row was known at the last look."""
+        """Pids of finished rows that were not known at the last look; one of them may have an older row that was."""
         if device.finished is self._finished:
             return set()
-        known = {pid for pid, _ in self.known}
-        return {row.pid for row in device.finished if row.pid not in known}
+        return {row.pid for row in device.finished if row_key(row) not in self.known}
 
     def _loss(self, device: DeviceReading, fresh: int, *, lost_all: bool) -> tuple[str, str]:
         full = len(device.finished) >= RING_ROWS

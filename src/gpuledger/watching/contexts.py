@@ -100,6 +100,17 @@ class LiveContext:
         self.seen_from_us = started
         return proven
 
+    def ends(self, exited_us: int | None, missed_us: int) -> int:
+        """When it ended: at its process's exit where an event told that, else at the look that missed it.
+
+        Args:
+            exited_us: may lie a little after that look: the driver is read after the clock.
+        """
+        if exited_us is None or exited_us < self.last_look_us:
+            return missed_us
+        self.last_look_us = max(min(exited_us, missed_us), self.last_look_us)
+        return self.last_look_us
+
     def write(self, *, host: str, method: str, gone_at_us: int | Missing = ALIVE, died: bool = False) -> Sighting:
         """The unwritten span as a row; what follows begins at the last look."""
         row = Sighting(
@@ -128,20 +139,30 @@ class LiveContext:
 
 
 def first_look(
-    seen: LivingContext, named: Named | None, *, boot_id: str, at_us: int, known_until_us: int, longest_us: int
+    seen: LivingContext,
+    named: Named | None,
+    *,
+    boot_id: str,
+    at_us: int,
+    known_until_us: int,
+    longest_us: int,
+    opened_us: int | None = None,
 ) -> tuple[LiveContext, LiveContext | None]:
-    """A context seen for the first time: held since the driver's start of it, else since this look.
+    """A context seen for the first time: held since the driver's start of it, else its open, else since this look.
 
     Args:
+        opened_us: when an event saw its process open the device; None where none did.
         known_until_us: end of what is already written of this very context, 0 if nothing.
         longest_us: the longest time that one sample may count for.
 
     Returns:
-        The context from where its first sample counts, and before it the part that the driver's start
+        The context from where its first sample counts, and before it the part that its start or open
         proves without any sample, or None when there is none.
     """
-    started = seen.started_at_us
-    since_us = at_us if isinstance(started, Missing) else min(max(started, known_until_us), at_us)
+    started: int | Missing | None = seen.started_at_us
+    if isinstance(started, Missing):
+        started = opened_us
+    since_us = at_us if started is None else min(max(started, known_until_us), at_us)
     sampled_from_us = max(since_us, at_us - longest_us)
     context = _open(seen, named, boot_id, sampled_from_us)
     context.look(seen, named, boot_id=boot_id, at_us=at_us, longest_us=longest_us)

@@ -14,11 +14,13 @@ from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import hour_floor
 from gpuledger.model.readings import DeviceReading, FinishedRow, LivingContext, Named, NamesLook, Reading
-from gpuledger.model.reasons import UnknownReason
-from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row, Sighting
+from gpuledger.model.reasons import BY_EVENTS, UnknownReason
+from gpuledger.model.rows import DeviceEvent, DriverRecord, Row, Sighting, Watch
 from gpuledger.watching.accounting import AccountingList
-from gpuledger.watching.contexts import START_TOLERANCE_US, LiveContext, first_look
+from gpuledger.watching.contexts import LiveContext, first_look
 from gpuledger.watching.devices import changes, device_rows, losses
+from gpuledger.watching.identities import Identities
+from gpuledger.watching.opens import Opens
 from gpuledger.watching.spans import WatchSpan
 
 STEP_TOLERANCE_US = 2_000_000
@@ -85,22 +87,33 @@ class Observer:
         key_of: gives the ledger's key of an identity text.
         beat: the rhythm of looking; may be changed between looks.
         memory: what an earlier run left.
+        naming_note: a sentence for the first row of the naming watch, such as why a better method is not used.
     """
 
     def __init__(
-        self, *, host: str, boot_id: str, key_of: Callable[[IdentityText], str], beat: Beat, memory: Memory
+        self,
+        *,
+        host: str,
+        boot_id: str,
+        key_of: Callable[[IdentityText], str],
+        beat: Beat,
+        memory: Memory,
+        naming_note: str = "",
     ) -> None:
         self.beat = beat
+        self._naming_note = naming_note
         self.most_fresh_rows = 0
         self._host = host
         self._boot_id = boot_id
-        self._key_of = key_of
         self._devices = memory.devices
         self._lists = memory.lists
         self._contexts = memory.contexts
         self._looked_us = memory.looked_us
         self._spans: dict[tuple[str, str], WatchSpan] = {}
-        self._untouched: dict[int, Named] = {}
+        self._identities = Identities(host=host, boot_id=boot_id, key_of=key_of)
+        self._opens = Opens(host=host, boot_id=boot_id)
+        self._load = ""
+        self._last_us = 0
         self._offset_us: int | None = None
         self._flushed_at_us = 0
 
@@ -125,12 +138,16 @@ class Observer:
         """One look: every row that it makes known."""
         rows: list[Row] = []
         stepped = self._clock_step(at_us, boot_us, reading.method, rows)
-        self._watch(_NAMES, "process", names.method, at_us, "ok", rows, stepped=stepped)
+        status = UnknownReason.EVENTS_LOST if names.lost else "ok"
+        note, self._naming_note = "; ".join(told for told in (names.lost, self._naming_note) if told), ""
+        self._watch(_NAMES, "process", names.method, at_us, status, rows, detail=note, stepped=stepped)
         starts: dict[int, list[int]] = {}
         self.most_fresh_rows = 0
+        touched = self._opens.take(names, reading.devices.values(), at_us=at_us)
         for device in reading.devices.values():
             rows.extend(changes(self._devices, device_rows(device, reading, host=self._host, at_us=at_us)))
-            self._finished(device, reading, at_us, starts, rows, stepped=stepped)
+            self._finished(device, reading, names, at_us, starts, rows, stepped=stepped)
+        self._load, self._last_us = reading.load, at_us
         present = set(reading.devices) | {part.uuid for whole in reading.devices.values() for part in whole.slices}
         rows.extend(losses(self._devices, present, at_us=at_us))
         for uuid, event in self._devices.items():
@@ -139,7 +156,7 @@ class Observer:
         living = {(seen.device, seen.pid): seen for whole in reading.devices.values() for seen in whole.living}
         self._gone(living, present, names, reading.method, at_us, rows)
         self._alive(living, names, reading.method, at_us, rows, stepped=stepped)
-        rows.extend(self._identities(names, {pid for _, pid in living}, starts))
+        rows.extend(self._identities.look(names, {pid for _, pid in living}, starts, touched, at_us=at_us))
         due_us = self._flushed_at_us + self.beat.flush_us
         if at_us >= due_us or hour_floor(at_us) != hour_floor(self._flushed_at_us):
             rows.extend(self.flush(reading.method, at_us))
@@ -172,6 +189,8 @@ class Observer:
         """Whether the wall clock was set since the last look; every span then ends at the last look."""
         offset_us, before_us = at_us - boot_us, self._offset_us
         self._offset_us = offset_us
+        if before_us is None or abs(offset_us - before_us) > STEP_TOLERANCE_US:
+            rows.append(self._clocks(at_us, offset_us))
         if before_us is None or abs(offset_us - before_us) <= STEP_TOLERANCE_US:
             return False
         moved_s = (offset_us - before_us) // 1_000_000
@@ -186,7 +205,15 @@ class Observer:
             span.cut(at_us)
         for context in self._contexts.values():
             context.since_us = context.last_look_us = at_us
+        self._opens.step(at_us)
         return True
+
+    def _clocks(self, at_us: int, offset_us: int) -> Watch:
+        """How the boot-time clock of events stands to the wall clock: a look of no length, when it is first known."""
+        return Watch(
+            host=self._host, device="", source="clock", method="clock", interval_ms=0, since_us=at_us, until_us=at_us,
+            status="ok", readings=0, detail=f"the wall clock is {offset_us} us ahead of the boot-time clock",
+        )  # fmt: skip
 
     def _watch(
         self,
@@ -216,7 +243,9 @@ class Observer:
             first = True
         else:
             first = False
-        paused = earlier_us is not None and not stepped and not 0 <= at_us - earlier_us <= self.beat.gap_us
+        listened = source == "process" and method in BY_EVENTS and not first  # events are taken up between looks too
+        is_late = earlier_us is not None and not 0 <= at_us - earlier_us <= self.beat.gap_us
+        paused = is_late and not stepped and not listened
         if paused and earlier_us is not None:
             rows.extend(span.cut(at_us))
             if at_us > earlier_us:
@@ -236,6 +265,7 @@ class Observer:
         self,
         device: DeviceReading,
         reading: Reading,
+        names: NamesLook,
         at_us: int,
         starts: dict[int, list[int]],
         rows: list[Row],
@@ -250,9 +280,17 @@ class Observer:
             starts.setdefault(row.pid, []).append(
                 at_us if isinstance(row.started_at_us, Missing) else row.started_at_us
             )
+        span = self._spans.get(("driver", device.uuid))
+        # a look that left this device out told of opens all the same, and broke what can be proven
+        is_next = span is not None and span.until_us == self._last_us and 0 <= at_us - span.until_us <= self.beat.gap_us
+        told = self._opens.judge(
+            device, found, names, at_us=at_us, since_us=span.until_us if span and is_next and not stepped else None,
+            before="" if span is None else span.status, is_same_load=bool(reading.load) and reading.load == self._load,
+        )  # fmt: skip
+        rows.extend(told.sightings)
         self._watch(
-            device.uuid, "driver", reading.method, at_us, found.status, rows,
-            loss=found.loss, fresh=len(found.fresh), living=len(device.living), detail=found.detail, stepped=stepped,
+            device.uuid, "driver", reading.method, at_us, told.status, rows,
+            loss=told.loss, fresh=len(found.fresh), living=len(device.living), detail=told.detail, stepped=stepped,
         )  # fmt: skip
 
     def _gone(
@@ -275,7 +313,8 @@ class Observer:
             lives_on = context.pid in names.unreadable or (
                 named is not None and context.start_ticks in (0, named.start_ticks)
             )
-            rows.append(context.write(host=self._host, method=method, gone_at_us=at_us, died=not lives_on))
+            gone_us = context.ends(names.exits.get((context.pid, context.start_ticks)), at_us)
+            rows.append(context.write(host=self._host, method=method, gone_at_us=gone_us, died=not lives_on))
             del self._contexts[key]
 
     def _alive(
@@ -299,6 +338,13 @@ class Observer:
                 continue
             self._contexts[key] = self._begin(seen, named, held, method, at_us, rows)
 
+    def _opened_us(self, seen: LivingContext, named: Named | None) -> int | None:
+        """When an event saw the process of a context open its GPU."""
+        event = self._devices.get(seen.device)
+        if named is None or event is None:
+            return None
+        return self._opens.begins(event.parent or event.device, named.pid, named.start_ticks)
+
     def _begin(
         self,
         seen: LivingContext,
@@ -314,6 +360,7 @@ class Observer:
         context, proven = first_look(
             seen, named, boot_id=self._boot_id, at_us=at_us, longest_us=self.beat.longest_sample_us,
             known_until_us=0 if held is None else held.last_look_us,
+            opened_us=self._opened_us(seen, named) if held is None else None,
         )  # fmt: skip
         if held is not None:
             context.accounted, context.absent_readings = held.accounted, held.absent_readings
@@ -321,40 +368,6 @@ class Observer:
             rows.append(proven.write(host=self._host, method=method))
         rows.append(context.write(host=self._host, method=method))
         return context
-
-    def _identities(
-        self, names: NamesLook, living_pids: set[int], starts: Mapping[int, list[int]]
-    ) -> Iterable[ProcessIdentity]:
-        """Only identities that touched a device are kept: the living, and those a finished row can belong to.
-
-        A watcher tells each once. One that only has the pid of an older row is remembered, because it may
-        open a device later.
-        """
-        for named in names.fresh:
-            fits = any(named.started_at_us <= start + START_TOLERANCE_US for start in starts.get(named.pid, ()))
-            if named.pid in living_pids or fits:
-                self._untouched.pop(named.pid, None)
-                yield self._identity(named, names.method)
-            else:
-                self._untouched[named.pid] = named
-        for pid in self._untouched.keys() & living_pids:
-            named = self._untouched.pop(pid)
-            if names.current.get(pid) is named:
-                yield self._identity(named, names.method)
-
-    def _identity(self, named: Named, method: str) -> ProcessIdentity:
-        return ProcessIdentity(
-            host=self._host,
-            boot_id=self._boot_id,
-            pid=named.pid,
-            start_ticks=named.start_ticks,
-            exec_number=named.exec_number,
-            started_at_us=named.started_at_us,
-            seen_at_us=named.seen_at_us,
-            method=method,
-            grade="kernel",
-            text_key=self._key_of(named.text),
-        )
 
 
 def driver_record(

@@ -1,0 +1,94 @@
+"""The rows of reserved time: transitions of workloads, the placements they name, and holds on capacity.
+
+Frozen values as in :mod:`gpuledger.model.rows`. Whose a workload is stands in its subject, the key of an
+identity text, so that it can be forgotten; what it held stands in its placement, which never changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gpuledger.model.missing import Missing
+from gpuledger.model.rows import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadEvent(Row):
+    """One transition of one workload. Key: (workload, event_id); the order of a workload is (at, sequence).
+
+    Args:
+        workload: the control plane's id.
+        event_id: the event's own id; the same id with other content is a conflict.
+        sequence: 1, 2, ... in the order in which the ledger learned of the workload's events.
+        state: a ``State``.
+        at_us: when it happened at the runtime, microseconds UTC.
+        recorded_at_us: when the ledger learned of it.
+        source: who says so: a controller's name, ``slurm``, ``trace``, ``runtime``.
+        is_declared: 1 for the past that an importer declares, which is metered once; 0 for a live control plane.
+        subject: key of its owner's identity text.
+        requested_class: what was asked for; may be empty.
+        placement: key of its placement; empty where the event names none.
+    """
+
+    kind: ClassVar[str] = "event"
+
+    workload: str
+    event_id: str
+    sequence: int
+    state: str
+    at_us: int
+    recorded_at_us: int
+    source: str
+    is_declared: int = 0
+    subject: str
+    requested_class: str = ""
+    placement: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementRow(Row):
+    """What a placement key stands for. Key: (placement).
+
+    Args:
+        placement: its key, see ``Placement.key``.
+        class_name, region, machine, pool: as in a ``Placement``.
+        devices: JSON list of UUIDs, sorted; ``[]`` where only their number is known.
+        count: number of devices.
+        share_num, share_den: the share of each, in lowest terms.
+    """
+
+    kind: ClassVar[str] = "placement"
+
+    placement: str
+    class_name: str
+    region: str
+    machine: str
+    pool: str
+    devices: str
+    count: int
+    share_num: int
+    share_den: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold(Row):
+    """A claim on capacity, or its end. Key: (workload, sequence, change).
+
+    Args:
+        workload: who holds.
+        sequence: of the event that changed it; for a hold taken before any event, 0.
+        change: ``taken``, ``confirmed`` or ``released``.
+        at_us: when, microseconds UTC.
+        placement: key of what is held.
+        expires_at_us: for a hold that is not confirmed; Missing when it does not expire.
+    """
+
+    kind: ClassVar[str] = "hold"
+
+    workload: str
+    sequence: int
+    change: str
+    at_us: int
+    placement: str
+    expires_at_us: int | Missing

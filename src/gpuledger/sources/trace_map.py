@@ -1,0 +1,309 @@
+"""The map of a trace: which column of a CSV file says what, in which units, and what is done with rows that lack it.
+
+In: a YAML document of the person who knows the file, or the name of a preset. Out: a ``TraceMap``.
+Nothing is guessed from a file's header: what the map does not declare is not read, and an unknown key is an
+error that names its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+
+from gpuledger.errors import BadInput, Misconfigured
+from gpuledger.sources.trace_presets import PRESETS
+from gpuledger.sources.trace_times import COUNTED, ISO, LASTING, Times, ZoneNeeded, zone_named
+from gpuledger.sources.yaml_nodes import MappingReader, compose
+
+WORDS: dict[str, str] = {
+    "id": "the workload's own id; several columns are joined by /",
+    "pending": "when it was asked for",
+    "start": "when it began to hold its devices",
+    "end": "when it let go of them",
+    "duration": "how long it held them, where no column tells the end",
+    "devices": "how many devices, whole or shared",
+    "device_ids": "which devices, by their ids",
+    "instances": "how many times the devices of the row were taken",
+    "share": "the part of each device that it held; whole devices where nothing tells",
+    "class": "what was placed",
+    "requested_class": "what was asked for, which may be several (A|B)",
+    "user": "who asked",
+    "team": "of which team, group or virtual cluster",
+    "project": "for which project",
+    "machine": "on which machine",
+    "region": "where",
+    "pool": "in which pool or partition",
+    "outcome": "how it ended; the words for failure are listed under `failed`",
+}
+"""What a column can say."""
+
+CONSTANT: tuple[str, ...] = (
+    "devices", "instances", "share", "class", "requested_class", "user", "team", "project", "machine", "region", "pool",
+)  # fmt: skip
+"""What may be declared once for the whole file, and stands where a cell is empty."""
+
+PER: dict[str, dict[str, int]] = {
+    "share": {"fraction": 1, "percent": 100, "milli": 1000},
+    "devices": {"one": 1, "percent": 100, "milli": 1000},
+}
+"""Units of shares and devices, and how many of them make one device."""
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "without_start": ("left-out", "pending"),
+    "without_end": ("left-out", "open"),
+    "without_devices": ("left-out", "cpu"),
+    "censored": ("open", "ended"),
+}
+"""What is done with rows that lack something, the default first; ``censored`` has none and must be declared."""
+
+_KEYS = (
+    "columns", "labels", "constants", "units", "zone", "repeated_hour", "origin", "censored_at", "rows", "missing",
+    "failed", "classes", "prefix", "delimiter", "decimal", "header",
+)  # fmt: skip
+_DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+_HINT = "a map starts like: columns: {id: job, start: started, end: ended, devices: gpus, class: gpu_type}"
+_LONGEST_TEXT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceMap:
+    """What a person declared of a file.
+
+    Args:
+        columns: word of :data:`WORDS` to its columns; only ``id`` may have several.
+        constants: word of :data:`CONSTANT` to its text.
+        labels: (label, column), sorted by label.
+        constant_labels: (label, text), sorted by label; stands where the label has no column or an empty cell.
+        classes: the trace's spelling of a class to the accounting class; others stay as they are.
+        failed: words of ``outcome`` that mean failure.
+        missing: word to the texts that mean "not told", besides an empty cell.
+        times: how times are written.
+        duration_unit: of :data:`LASTING`.
+        share_per, devices_per: how many units of the cell make one device.
+        censored_at: the end of the trace, written as its times are; empty where it was not declared.
+        rows: key of :data:`CHOICES` to what was chosen.
+        prefix: put before every id, so that two traces that count from 1 never meet.
+        delimiter: one character.
+        header: names of the columns where the file has no header; empty: its first line is one.
+    """
+
+    columns: Mapping[str, tuple[str, ...]]
+    constants: Mapping[str, str] = field(default_factory=dict)
+    labels: tuple[tuple[str, str], ...] = ()
+    constant_labels: tuple[tuple[str, str], ...] = ()
+    classes: Mapping[str, str] = field(default_factory=dict)
+    failed: frozenset[str] = frozenset()
+    missing: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    times: Times = field(default_factory=Times)
+    duration_unit: str = "s"
+    share_per: int = 1
+    devices_per: int = 1
+    censored_at: str = ""
+    rows: Mapping[str, str] = field(default_factory=lambda: {key: known[0] for key, known in CHOICES.items()})
+    prefix: str = ""
+    delimiter: str = ","
+    header: tuple[str, ...] = ()
+
+
+def preset(name: str) -> TraceMap:
+    """The map of a trace that is known by name.
+
+    Raises:
+        Misconfigured: ``unknown-preset``.
+    """
+    if name not in PRESETS:
+        message = f"{name!r} is not a trace known by name"
+        hint = f"--preset {', --preset '.join(PRESETS)}, or --map FILE.yaml for any other"
+        raise Misconfigured("unknown-preset", message, hint=hint)
+    return parse(PRESETS[name], path=f"preset {name}")
+
+
+def parse(text: str, *, path: str) -> TraceMap:
+    """Understand a map.
+
+    Args:
+        text: the whole document.
+        path: the file as the user named it; errors carry it with the line.
+
+    Raises:
+        BadInput: ``bad-map``, naming the line.
+    """
+    try:
+        if len(text) > _LONGEST_TEXT:
+            raise BadInput("policy-too-large", "longer than any map", path=path, hint="check that this is the map")
+        return _map(compose(text, path=path, place="the map", hint=_HINT))
+    except BadInput as error:
+        # the reader of YAML speaks of policies in its codes; a map has one code for all
+        where = f"{path}:{error.line}: " if error.line else f"{path}: "
+        sentence = error.message.removeprefix(where)
+        raise BadInput("bad-map", sentence, path=path, line=error.line, hint=error.hint) from None
+
+
+def _map(document: MappingReader) -> TraceMap:
+    document.refuse_unknown(_KEYS)
+    columns = _columns(document)
+    constants, constant_labels = _constants(document)
+    labels = document.mapping("labels")
+    units = _units(document)
+    made = TraceMap(
+        columns=columns,
+        constants=constants,
+        labels=tuple(sorted((name, labels.text(name)) for name in labels.names)) if labels else (),
+        constant_labels=constant_labels,
+        classes=_texts_by_name(document, "classes"),
+        failed=frozenset(document.all_written("failed")),
+        missing=_missing(document),
+        times=_times(document, units["time"]),
+        duration_unit=units["duration"],
+        share_per=PER["share"][units["share"]],
+        devices_per=PER["devices"][units["devices"]],
+        censored_at=document.written("censored_at"),
+        rows=_rows(document),
+        prefix=document.text("prefix"),
+        delimiter=_delimiter(document),
+        header=document.texts("header"),
+    )
+    _check(document, made)
+    return made
+
+
+def _columns(document: MappingReader) -> dict[str, tuple[str, ...]]:
+    columns = document.mapping("columns", required=True)
+    assert columns is not None
+    columns.refuse_unknown(tuple(WORDS))
+    found = {}
+    for word in columns.names:
+        several = word == "id" and columns.is_list(word)
+        found[word] = columns.texts(word) if several else (columns.text(word, required=True),)
+        if not found[word]:
+            raise columns.error("bad-map", "`id` names no column", word, "write id: COLUMN, or id: [COLUMN, COLUMN]")
+    for word in ("id", "start"):
+        if word not in found:
+            raise columns.error("bad-map", f"`columns` lacks `{word}`", word, f"add {word}: COLUMN")
+    if ("end" in found) == ("duration" in found):
+        message = "a row needs an end or a duration, and not both"
+        raise document.error("bad-map", message, "columns", "write end: COLUMN, or duration: COLUMN with its unit")
+    return found
+
+
+def _constants(document: MappingReader) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
+    constants = document.mapping("constants")
+    if constants is None:
+        return {}, ()
+    constants.refuse_unknown((*CONSTANT, "labels"))
+    labels = constants.mapping("labels")
+    return (
+        {word: constants.written(word) for word in constants.names if word != "labels"},
+        tuple(sorted((name, labels.written(name)) for name in labels.names)) if labels else (),
+    )
+
+
+def _units(document: MappingReader) -> dict[str, str]:
+    units = document.mapping("units")
+    known = {"time": (*COUNTED, ISO), "duration": tuple(LASTING), **{word: tuple(PER[word]) for word in PER}}
+    chosen = {word: words[0] for word, words in known.items()}
+    if units is None:
+        return chosen
+    units.refuse_unknown(tuple(known))
+    for word in units.names:
+        chosen[word] = units.text(word, required=True)
+        pattern = word == "time" and "%" in chosen[word]
+        if chosen[word] not in known[word] and not pattern:
+            hint = f"one of {', '.join(known[word])}" + (", or a pattern such as '%d.%m.%Y %H:%M'" * (word == "time"))
+            raise units.error("bad-map", f"{chosen[word]!r} is not a unit of {word}", word, hint)
+    return chosen
+
+
+def _times(document: MappingReader, unit: str) -> Times:
+    zone = origin_us = None
+    if name := document.text("zone"):
+        try:
+            zone = zone_named(name)
+        except ValueError as error:
+            raise document.error("bad-map", str(error), "zone", "zone: UTC, or zone: Europe/Berlin") from None
+    if origin := document.written("origin"):
+        if unit not in COUNTED:
+            message = f"times written {unit!r} do not count from an origin"
+            raise document.error("bad-map", message, "origin", "leave `origin` out, or write units: {time: s}")
+        try:
+            origin_us = Times(unit=ISO, zone=zone or UTC).read(origin)[0]
+        except ValueError as error:
+            hint = "a time such as 2020-07-01T00:00:00Z; 1970-01-01 where nobody knows the year"
+            raise document.error("bad-map", str(error), "origin", hint) from None
+    repeated = document.text("repeated_hour")
+    if repeated not in ("", "first", "second"):
+        message = f"{repeated!r} is neither the first nor the second"
+        raise document.error("bad-map", message, "repeated_hour", "repeated_hour: first, or repeated_hour: second")
+    return Times(
+        unit=unit, zone=zone, origin_us=origin_us, repeated_hour=repeated, decimal_comma=_decimal(document) == ","
+    )
+
+
+def _decimal(document: MappingReader) -> str:
+    decimal = document.text("decimal") or "."
+    if decimal not in (".", ","):
+        raise document.error("bad-map", f"{decimal!r} is no decimal sign", "decimal", "decimal: ',' or decimal: '.'")
+    return decimal
+
+
+def _rows(document: MappingReader) -> dict[str, str]:
+    chosen = {key: known[0] for key, known in CHOICES.items()}
+    rows = document.mapping("rows")
+    if rows is not None:
+        rows.refuse_unknown(tuple(CHOICES))
+        for key in rows.names:
+            chosen[key] = rows.text(key, required=True)
+            if chosen[key] not in CHOICES[key]:
+                hint = f"{key}: {' or '.join(CHOICES[key])}"
+                raise rows.error("bad-map", f"{chosen[key]!r} is nothing that can be done with them", key, hint)
+    if ("censored_at" in document.names) != (rows is not None and "censored" in rows.names):
+        message = "`censored_at` and rows: {censored: ...} belong together: when the trace ends, and what that means"
+        hint = "censored: open where such rows ran on, censored: ended where they ended just then"
+        raise document.error("bad-map", message, "censored_at" if document.written("censored_at") else "rows", hint)
+    return chosen
+
+
+def _missing(document: MappingReader) -> dict[str, frozenset[str]]:
+    missing = document.mapping("missing")
+    if missing is None:
+        return {}
+    missing.refuse_unknown(tuple(WORDS))
+    return {word: frozenset(missing.all_written(word)) for word in missing.names}
+
+
+def _texts_by_name(document: MappingReader, key: str) -> dict[str, str]:
+    texts = document.mapping(key)
+    return {name: texts.text(name, required=True) for name in texts.names} if texts else {}
+
+
+def _delimiter(document: MappingReader) -> str:
+    word = document.text("delimiter")
+    delimiter = _DELIMITERS.get(word, word or ",")
+    if len(delimiter) != 1 or delimiter in "\"'" or delimiter.isalnum():
+        hint = f"one character, or one of {', '.join(_DELIMITERS)}"
+        raise document.error("bad-map", f"{word!r} cannot separate columns", "delimiter", hint)
+    return delimiter
+
+
+def _check(document: MappingReader, made: TraceMap) -> None:
+    """What only all parts together can tell."""
+    for words, hint in (
+        (("devices", "device_ids"), "devices: COLUMN, or constants: {devices: 1}"),
+        (("class",), "class: COLUMN, or constants: {class: A100-SXM4-40GB}"),
+    ):
+        if not any(word in made.columns or word in made.constants for word in words):
+            raise document.error("bad-map", f"nothing tells `{words[0]}`", "columns", hint)
+    if made.rows["without_start"] == "pending" and "pending" not in made.columns:
+        message = "rows without a start can only be pending if a column tells since when"
+        raise document.error("bad-map", message, "rows", "pending: COLUMN")
+    if made.failed and "outcome" not in made.columns:
+        raise document.error("bad-map", "nothing tells the `outcome`", "failed", "columns: {outcome: COLUMN}")
+    if made.censored_at:
+        try:
+            made.times.read(made.censored_at)
+        except ZoneNeeded:
+            pass  # the zone may still be given beside the map; the reader of rows asks for it
+        except ValueError as error:
+            hint = "write it as the trace writes its times"
+            raise document.error("bad-map", str(error), "censored_at", hint) from None
