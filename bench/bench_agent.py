@@ -13,7 +13,6 @@ import os
 import platform
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,12 +22,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TextIO
 
+import peers
 from busy_box import LIVING, BusyBox
 from process_cost import Cost, cpu_seconds
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-PEERS_VENV = ROOT / ".venv-bench"
 MOST_RATIO = 2.0
 MOST_MB = 90.0
 MOST_GROWTH_MB = 1.0
@@ -50,9 +48,9 @@ def main() -> int:
         environment = {**os.environ, **box.driver.environment()}
         calls = _calls(environment)
         commands = _commands(words, folder)
-        peers, left_out = _peers(words, folder)
+        others, left_out = _peers(words, folder)
         running = {}
-        for name, command in {**commands, **peers}.items():
+        for name, command in {**commands, **others}.items():
             log = ending.enter_context((folder / f"{len(running)}.log").open("wb"))
             running[name] = (
                 subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True),
@@ -60,7 +58,7 @@ def main() -> int:
             )
         ending.callback(_stop, [process for process, _ in running.values()])
         time.sleep(WARM_UP_S)
-        for name in [name for name in peers if running[name][0].poll() is not None]:
+        for name in [name for name in others if running[name][0].poll() is not None]:
             left_out[name] = f"ended by itself: {_last_line(running[name][1])}"
             del running[name]
         for name, (process, log) in running.items():
@@ -111,53 +109,19 @@ def _commands(words: argparse.Namespace, folder: Path) -> dict[str, list[str]]:
 
 def _peers(words: argparse.Namespace, folder: Path) -> tuple[dict[str, list[str]], dict[str, str]]:
     """Commands of the peers that can run here, and why the others cannot."""
-    names = ("nvitop-exporter", "gpu-usage-audit")
     if not words.peers:
-        return {}, dict.fromkeys(names, "--no-peers")
-    why = _install()
+        return {}, dict.fromkeys(peers.NAMES, "--no-peers")
+    why = peers.install()
     if why:
-        return {}, dict.fromkeys(names, why)
-    found = {name: PEERS_VENV / "bin" / name for name in names}
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    interval_s = str(1 / words.rate)
+        return {}, dict.fromkeys(peers.NAMES, why)
     commands = {
-        "nvitop-exporter": [str(found["nvitop-exporter"]), "--port", port, "--interval", interval_s],
-        "gpu-usage-audit": [
-            *(str(found["gpu-usage-audit"]), "daemon", "--db", str(folder / "gua.db")),
-            *("--interval", f"{round(1000 / words.rate)}ms"),
-        ],
+        peers.NVITOP: peers.nvitop_exporter(port=peers.free_port(), interval_s=1 / words.rate),
+        peers.AUDIT: peers.gpu_usage_audit(database=folder / "gua.db", interval_ms=round(1000 / words.rate)),
     }
     if words.rate > 4:  # nvitop-exporter takes no shorter interval
-        del commands["nvitop-exporter"]
-        return commands, {"nvitop-exporter": "it looks four times a second at most"}
+        del commands[peers.NVITOP]
+        return commands, {peers.NVITOP: "it looks four times a second at most"}
     return commands, {}
-
-
-def _install() -> str:
-    """The peers in a virtual environment of their own, by the hashed lock; or why not."""
-    if (PEERS_VENV / "bin" / "nvitop-exporter").exists():
-        return ""
-    python = os.environ.get("BENCH_PYTHON") or next(
-        (found for name in ("python3.13", "python3.12") if (found := shutil.which(name))), ""
-    )
-    if not python:
-        return "they need Python 3.12 or newer: BENCH_PYTHON=/path/to/python3.12 make bench-agent"
-    steps = (
-        [python, "-m", "venv", str(PEERS_VENV)],
-        [
-            *(str(PEERS_VENV / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
-            *("--require-hashes", "--requirement", str(ROOT / "locks" / "bench.txt")),
-        ],
-    )
-    for step in steps:
-        done = subprocess.run(step, capture_output=True, text=True, check=False)
-        if done.returncode:
-            shutil.rmtree(PEERS_VENV, ignore_errors=True)
-            return f"they could not be installed with {python}: {(done.stderr.strip() or '?').splitlines()[-1]}"
-    (PEERS_VENV / ".gitignore").write_text("*\n")
-    return ""
 
 
 def _watch(

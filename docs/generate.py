@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from typer.main import get_command
-
-from gpuledger.cli.main import app
+from gpuledger.cli.deferred import Deferred
+from gpuledger.cli.main import VERBS
 from gpuledger.errors import ERROR_CLASSES, EXIT_STATUSES
 from gpuledger.ledger.schema import METADATA
 from gpuledger.model.meters import METERS
@@ -37,13 +36,8 @@ def pages() -> dict[str, str]:
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command with its words, in the order of the explicit list."""
-    root = get_command(app)
-    for name, command in root.commands.items():
-        if hasattr(command, "commands"):
-            for inner, leaf in command.commands.items():
-                yield f"{name} {inner}", leaf
-        else:
-            yield name, command
+    for words, short in VERBS:
+        yield words, Deferred(words, short).load()
 
 
 def cli() -> str:

@@ -8,6 +8,8 @@ from gpuledger.errors import (
     ERROR_CLASSES,
     EXIT_STATUSES,
     BadInput,
+    CommandNotExecutable,
+    CommandNotFound,
     Corrupt,
     GpuledgerError,
     Misconfigured,
@@ -36,6 +38,8 @@ def test_an_error_carries_code_sentence_and_hint() -> None:
         (Refused, 4, 409),
         (Unavailable, 5, 503),
         (Corrupt, 6, 500),
+        (CommandNotExecutable, 126, 503),
+        (CommandNotFound, 127, 404),
     ],
 )
 def test_the_class_owns_the_statuses(kind: type[GpuledgerError], exit_status: int, http_status: int) -> None:

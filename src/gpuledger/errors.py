@@ -86,6 +86,18 @@ class Corrupt(GpuledgerError):
     http_status = 500
 
 
+class CommandNotExecutable(Unavailable):
+    """The command of ``run`` was found and cannot be executed; status as shells have it (POSIX 2.8.2)."""
+
+    exit_status = 126
+
+
+class CommandNotFound(NotFound):
+    """The command of ``run`` is not there; status as shells have it (POSIX 2.8.2)."""
+
+    exit_status = 127
+
+
 ERROR_CLASSES: tuple[type[GpuledgerError], ...] = (
     Misconfigured,
     BadInput,
@@ -94,6 +106,8 @@ ERROR_CLASSES: tuple[type[GpuledgerError], ...] = (
     Refused,
     Unavailable,
     Corrupt,
+    CommandNotExecutable,
+    CommandNotFound,
 )
 """Every class a caller can meet, in the order of the reference."""
 
@@ -106,4 +120,6 @@ EXIT_STATUSES: tuple[tuple[int, str], ...] = (
     (5, "something needed is unreachable"),
     (6, "the ledger is damaged"),
     (70, "a bug in gpuledger"),
+    (126, "run: the command cannot be executed; else run ends with the command's own status"),
+    (127, "run: there is no such command"),
 )

@@ -60,6 +60,12 @@ SETTINGS: tuple[Setting, ...] = (
         sentence="Longest time that watching and living contexts stay unwritten; anything new is written at once.",
     ),
     Setting(
+        name="agent.watch",
+        variable="GPULEDGER_AGENT_WATCH",
+        default="auto",
+        sentence="How the agent names processes: ebpf, connector, poll, or auto: the first that this machine lets.",
+    ),
+    Setting(
         name="agent.enable_accounting",
         variable="GPULEDGER_AGENT_ENABLE_ACCOUNTING",
         default="false",

@@ -11,8 +11,8 @@ from gpuledger.model.quantities import Coverage
 from gpuledger.model.reasons import UNKNOWN_MEANING, UnknownReason
 
 
-def span(since: int, until: int, reason: str = "", device: str = "GPU-1") -> Coverage:
-    return Coverage(host="box", device=device, since_us=since, until_us=until, reason=reason)
+def span(since: int, until: int, reason: str = "", device: str = "GPU-1", *, idle: bool = False) -> Coverage:
+    return Coverage(host="box", device=device, since_us=since, until_us=until, reason=reason, idle=idle)
 
 
 def test_neighbours_of_one_reason_are_one_span() -> None:
@@ -81,3 +81,31 @@ def test_watched_and_unknown_add_up_exactly(pieces: list[tuple[int, str, str]]) 
     assert watched.seconds + sum(each.seconds for each in unknown) == watched.of
     assert abs(watched.of * SECOND_US - sum(ends.values())) * 2 <= SECOND_US
     assert all(abs(each.seconds * SECOND_US - (each.until_us - each.since_us)) < SECOND_US for each in unknown)
+
+
+def test_idle_time_is_part_of_what_was_watched() -> None:
+    """Counted once, in whole seconds, and never more than was watched."""
+    second = SECOND_US
+    _, watched = size(
+        [
+            span(0, second // 2, idle=True),
+            span(second // 2, 2 * second, idle=True),
+            span(2 * second, 3 * second),
+            span(3 * second, 4 * second, "watch-gap"),
+            span(0, second // 2, "", "GPU-2", idle=True),
+            span(second // 2, 4 * second, "", "GPU-2"),
+        ]
+    )
+    assert (watched.seconds, watched.of, watched.idle) == (7, 8, 2)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.integers(0, 3_000_001), st.sampled_from(["", "idle", "watch-gap"])), max_size=12))
+def test_idle_never_exceeds_watched(pieces: list[tuple[int, str]]) -> None:
+    """However the seconds are rounded."""
+    ends, spans = 0, []
+    for length, what in pieces:
+        spans.append(span(ends, ends + length, what.replace("idle", ""), idle=what == "idle"))
+        ends += length
+    _, watched = size(spans)
+    assert 0 <= watched.idle <= watched.seconds <= watched.of

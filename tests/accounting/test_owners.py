@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gpuledger.accounting.owners import Naming, Owner, rule_fits
+from gpuledger.accounting.owners import Naming, Owner
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.policy import MATCH_FIELDS, HostOwner, Policy, ServiceRule, UserOwner
 
@@ -61,15 +61,16 @@ def test_first_rule_that_matches_wins() -> None:
 
 def test_every_pattern_of_a_rule_must_be_found() -> None:
     """A rule on two fields needs both; an empty field holds nothing to find."""
-    assert rule_fits(rule("s", command="voice", user="^al$"), TEXTS["x"])
-    assert not rule_fits(rule("s", command="voice", user="^bo$"), TEXTS["x"])
-    assert not rule_fits(rule("s", unit=".*"), TEXTS["x"])
+    assert naming((0, policy(rule("s", command="voice", user="^al$")))).service("x") == "s"
+    assert naming((0, policy(rule("s", command="voice", user="^bo$")))).service("x") != "s"
+    assert naming((0, policy(rule("s", unit=".*")))).service("x") != "s"
 
 
 @pytest.mark.parametrize("name", MATCH_FIELDS)
 def test_every_field_can_be_matched(name: str) -> None:
     """Each field that a policy may match on is a field of the text."""
-    assert rule_fits(rule("s", **{name: "^v$"}), IdentityText(**{name: "v"}))
+    named = Naming(texts={"k": IdentityText(**{name: "v"})}, versions=((0, policy(rule("s", **{name: "^v$"}))),))
+    assert named.service("k") == "s"
 
 
 def test_team_comes_from_rule_then_user_then_namespace() -> None:

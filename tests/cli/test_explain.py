@@ -36,3 +36,12 @@ def test_a_reference_to_nothing_is_status_2(gpuledger, morning, now: str, ref: s
     done = gpuledger("explain", ref, "--now", now, "--format", "json")
     assert (done.status, done.error["code"]) == (2, code)
     assert done.error["hint"]
+
+
+def test_a_pipe_gets_whole_lines(gpuledger, morning, now: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However narrow the terminal it was typed in: who looks for a reference finds it on its line."""
+    wide = gpuledger("explain", "total", "--now", now).out.splitlines()
+    monkeypatch.setenv("COLUMNS", "40")
+    assert gpuledger("explain", "total", "--now", now).out.splitlines() == wide
+    assert max(len(line) for line in wide) > 120
+    assert [line for line in wide if line != line.rstrip()] == []

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuledger import __version__
+from gpuledger.cli.main import VERBS
 from gpuledger.errors import Corrupt, GpuledgerError, Misconfigured, NotFound, Refused, Unavailable, Unknown
 
 PROGRAM = [sys.executable, "-c", "from gpuledger.cli.main import main; main()"]
@@ -26,10 +27,8 @@ def test_help_lists_every_verb(gpuledger) -> None:
     done = gpuledger("--help")
     assert done.status == 0
     verbs = re.findall(r"^  ([a-z]+)  ", done.out.split("Commands:")[1], re.MULTILINE)
-    assert verbs == [
-        "demo", "agent", "meter", "usage", "blind", "journal", "explain", "verify", "doctor", "apply", "policy",
-        "import",
-    ]  # fmt: skip
+    assert verbs == list(dict.fromkeys(words.split()[0] for words, _ in VERBS))
+    assert {"demo", "agent", "usage", "doctor", "import"} < set(verbs)
 
 
 def test_help_flows_and_shows_no_types_of_flags(gpuledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-
-from gpuledger.cli.session import say
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -103,15 +100,3 @@ def test_a_pipe_gets_no_trailing_blanks(gpuledger, morning, now: str) -> None:
         lines = gpuledger(verb, "--now", now).out.splitlines()
         assert lines
         assert [line for line in lines if line != line.rstrip()] == []
-
-
-def test_talk_is_folded_at_words_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:
-    """What it is folded into stands further in; a pipe gets one line."""
-    sentence = "note: " + "word " * 20 + "[red]end"
-    say(Console(stderr=True, force_terminal=True, color_system=None, width=40), sentence)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) > 2
-    assert all(len(line) <= 40 for line in lines)
-    assert all(line.startswith("      word") for line in lines[1:])
-    say(Console(stderr=True, color_system=None, width=40), sentence)
-    assert capsys.readouterr().err == sentence + "\n"

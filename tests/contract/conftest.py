@@ -17,8 +17,8 @@ import pytest
 from gpuledger.ledger import Appended, Ledger, verify_ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.problem import Problem
+from gpuledger.model.row_kinds import ROWS
 from gpuledger.model.rows import (
-    ROWS,
     DeviceEvent,
     DriverRecord,
     Pass,
@@ -31,6 +31,7 @@ from gpuledger.model.rows import (
     UsageRecord,
     Watch,
 )
+from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
 
 
 class Store(Protocol):
@@ -57,6 +58,9 @@ KEYS: dict[type[Row], tuple[str, ...]] = {
     UsageRecord: ("meter", "hour_us", "host", "device", "subject", "context"),
     UsageCorrection: ("meter", "hour_us", "host", "device", "subject", "correction_number"),
     Pass: ("writer", "number"),
+    PlacementRow: ("placement",),
+    WorkloadEvent: ("workload", "event_id"),
+    Hold: ("workload", "sequence", "change"),
     PolicyVersion: ("version",),
     Seal: ("previous_root",),
 }

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from gpuledger.model.missing import Missing
-from gpuledger.model.rows import ROWS, DriverRecord, Pass, PolicyVersion, UsageRecord, Watch
+from gpuledger.model.row_kinds import ROWS
+from gpuledger.model.rows import DriverRecord, Pass, PolicyVersion, UsageRecord, Watch
 
 small = st.integers(0, 6)
 figure = st.one_of(st.just(Missing("n/a")), st.integers(0, 2))

@@ -28,12 +28,12 @@ HOST = "box"
 # The interpreter can lie in a folder that others may not enter. So everything is imported by a first run, and
 # then the rights are given up for good before the run that counts.
 _AS_NOBODY = f"""
-import contextlib, io, os, sys
+import contextlib, encodings.ascii, io, os, sys
 from gpuledger.cli.main import main
 words, warm = sys.argv[2:], sys.argv[1]
-import gpuledger.operations.usage, gpuledger.ledger.migrate, sqlalchemy.dialects.sqlite, zoneinfo
+import gpuledger.cli.top, gpuledger.operations.usage, gpuledger.ledger.migrate, sqlalchemy.dialects.sqlite, zoneinfo
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-    for verb in (["usage"], ["usage", "--format", "json"], ["journal"]):
+    for verb in (["usage"], ["usage", "--format", "json"], ["journal"], ["smi"], ["forget", "--user", "nobody"]):
         with contextlib.suppress(SystemExit):
             main([*verb, "--ledger", warm])
 os.setgroups([])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,16 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = build(tmp_path_factory.mktemp("libraries"))
     build_clock(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The job of ``worker.c``, compiled once."""
+    program = tmp_path_factory.mktemp("worker") / "worker"
+    source = Path(__file__).with_name("worker.c")
+    command = ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(source), "-ldl"]
+    subprocess.run(command, check=True)
+    return program
 
 
 @pytest.fixture

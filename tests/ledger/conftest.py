@@ -25,6 +25,7 @@ from gpuledger.model.rows import (
     UsageRecord,
     Watch,
 )
+from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
 
 NOON = 494_000 * HOUR_US
 """A whole hour in May 2026."""
@@ -83,6 +84,22 @@ def _policy(version: int = 1, **fields: Any) -> PolicyVersion:
     return PolicyVersion(**base | {"document_hash": "d"} | fields)
 
 
+def _placement(number: int = 0, **fields: Any) -> PlacementRow:
+    base = {"placement": f"p{number}", "class_name": "T4", "region": "", "machine": "", "pool": "", "devices": "[]"}
+    return PlacementRow(**base | {"count": 1, "share_num": 1, "share_den": 1} | fields)
+
+
+def _event(number: int = 0, **fields: Any) -> WorkloadEvent:
+    base = {"workload": "w", "event_id": f"e{number}", "sequence": number, "state": "running", "at_us": NOON + number}
+    rest = {"recorded_at_us": NOON, "source": "test", "subject": "k", "placement": "p0"}
+    return WorkloadEvent(**base | rest | fields)
+
+
+def _hold(number: int = 0, **fields: Any) -> Hold:
+    base = {"workload": "w", "sequence": number, "change": "taken", "at_us": NOON, "placement": "p0"}
+    return Hold(**base | {"expires_at_us": Missing("?")} | fields)
+
+
 @pytest.fixture(scope="session")
 def make() -> SimpleNamespace:
     """Rows with sensible fields: ``make.driver(3, context_ms=7)``."""
@@ -97,8 +114,12 @@ def make() -> SimpleNamespace:
         correction=_correction,
         metering_pass=_pass,
         policy=_policy,
+        placement=_placement,
+        event=_event,
+        hold=_hold,
         one_of_each=lambda: [
-            _policy(), _pass(), _correction(), _record(), _sighting(), _driver(), _identity(), _watch(), _device(),
+            _policy(), _pass(), _correction(), _record(), _hold(), _event(), _placement(), _sighting(), _driver(),
+            _identity(), _watch(), _device(),
         ],
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from gpuledger.ledger.kinds import KIND_OF, KINDS
-from gpuledger.model.rows import ROWS
+from gpuledger.model.row_kinds import ROWS
 
 
 def test_every_row_kind_has_a_table_in_the_order_of_the_chain() -> None:

@@ -225,16 +225,24 @@ def test_a_torn_read_is_never_an_answer(ledger: Ledger, place: Path, make) -> No
             list(reader.scan(Watch))
 
 
-def test_permission_is_asked_for_by_name(open_place: Path, make) -> None:
-    """A file or directory that this user may not use; the owner of a read-only file learns it when it appends."""
+def test_the_owner_of_a_read_only_ledger_is_told_when_it_opens(open_place: Path) -> None:
+    """Not at the first append; and no empty log is left beside it."""
+    open_place.parent.chmod(0o777)
+    with as_other_user():
+        Ledger.open(open_place, mode="append").close()
+        open_place.chmod(0o444)
+        assert code_of(open_place, "append") == "ledger-permission"
+        assert [path.name for path in open_place.parent.iterdir()] == [open_place.name]
+        Ledger.open(open_place, mode="read").close()
+    assert [path.name for path in open_place.parent.iterdir()] == [open_place.name]
+
+
+def test_permission_is_asked_for_by_name(open_place: Path) -> None:
+    """A file or directory that this user may not use."""
     Ledger.open(open_place, mode="append").close()
     open_place.chmod(0o600 if os.geteuid() == 0 else 0o000)
     with as_other_user():
         assert {code_of(open_place, mode) for mode in ("read", "append")} == {"ledger-permission"}
-    open_place.chmod(0o444)
-    with as_other_user(), pytest.raises(Unavailable) as caught, Ledger.open(open_place, mode="append") as ledger:
-        ledger.append([make.watch()], writer="w", at_us=1)
-    assert caught.value.code == "ledger-permission"
     there = sorted(open_place.parent.iterdir())
     open_place.parent.chmod(0o555)
     with as_other_user():

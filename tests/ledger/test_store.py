@@ -13,8 +13,8 @@ from gpuledger.ledger import Ledger, verify_ledger
 from gpuledger.ledger.chain import GENESIS, read_heads, seal_root
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, SECOND_US
+from gpuledger.model.row_kinds import EVIDENCE
 from gpuledger.model.rows import (
-    EVIDENCE,
     DeviceEvent,
     DriverRecord,
     Pass,

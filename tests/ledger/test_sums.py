@@ -14,8 +14,8 @@ from gpuledger.model.moments import DAY_US, HOUR_US
 from gpuledger.model.rows import UsageCorrection, UsageRecord, Watch
 
 
-def test_parts_add_up_to_the_quantity(ledger: Ledger, make) -> None:
-    """Settled, gone, open and corrected are the whole."""
+def test_a_sum_tells_what_was_settled_and_what_was_corrected(ledger: Ledger, make) -> None:
+    """Gone and open contexts are in the quantity, and in no part of it; corrections are in both."""
     ledger.append(
         [
             make.record(quantity=10),
@@ -31,12 +31,10 @@ def test_parts_add_up_to_the_quantity(ledger: Ledger, make) -> None:
         at_us=1,
     )
     assert ledger.sum_usage("gpu.context", by=["subject"]) == [
-        UsageSum(key=("k",), quantity=148, settled=10, gone=20, open=120, corrected=-2),
-        UsageSum(key=("unattributed:watch-gap",), quantity=5, settled=5, gone=0, open=0, corrected=0),
+        UsageSum(key=("k",), quantity=148, settled=10, corrected=-2),
+        UsageSum(key=("unattributed:watch-gap",), quantity=5, settled=5, corrected=0),
     ]
-    assert ledger.sum_usage("gpu.context") == [
-        UsageSum(key=(), quantity=153, settled=15, gone=20, open=120, corrected=-2)
-    ]
+    assert ledger.sum_usage("gpu.context") == [UsageSum(key=(), quantity=153, settled=15, corrected=-2)]
     assert ledger.sum_usage("gpu.memory") == []
     assert ledger.sum_usage("gpu.memory", by=["host"]) == []
 
@@ -54,7 +52,7 @@ def test_a_correction_alone_is_a_group(ledger: Ledger, make) -> None:
     """A subject that was only corrected is listed with what was booked."""
     ledger.append([make.correction(subject="s", delta=4)], writer="w", at_us=1)
     assert ledger.sum_usage("gpu.context", by=["subject", "day_us"]) == [
-        UsageSum(key=("s", make.noon - make.noon % DAY_US), quantity=4, settled=0, gone=0, open=0, corrected=4)
+        UsageSum(key=("s", make.noon - make.noon % DAY_US), quantity=4, settled=0, corrected=4)
     ]
 
 
@@ -98,49 +96,43 @@ def test_sums_agree_with_adding_rows_up(tmp_path_factory, records, deltas, by, s
             continue
         parts = {"subject": row.subject, "host": row.host, "device": row.device, "hour_us": row.hour_us,
                  "day_us": row.hour_us - row.hour_us % DAY_US}  # fmt: skip
-        sums = expected.setdefault(tuple(parts[part] for part in by), [0, 0, 0, 0, 0])
+        sums = expected.setdefault(tuple(parts[part] for part in by), [0, 0, 0])
         amount = row.delta if isinstance(row, UsageCorrection) else row.quantity
-        place = 4 if isinstance(row, UsageCorrection) else {"settled": 1, "gone": 2}.get(row.context, 3)
         sums[0] += amount
-        sums[place] += amount
+        if isinstance(row, UsageCorrection):
+            sums[2] += amount
+        elif row.context == "settled":
+            sums[1] += amount
     with Ledger.open(tmp_path_factory.mktemp("sums") / "l.db", mode="append") as ledger:
         ledger.append([*rows, *corrections], writer="w", at_us=1)
         found = ledger.sum_usage("m", *window, by=by)
-    assert {row.key: [row.quantity, row.settled, row.gone, row.open, row.corrected] for row in found} == expected
+    assert {row.key: [row.quantity, row.settled, row.corrected] for row in found} == expected
     assert [row.key for row in found] == sorted(row.key for row in found)
 
 
 def test_an_open_context_is_settled_by_the_drivers_row(ledger: Ledger, make) -> None:
-    """By device, pid and start; a context without a start, or another device's row, settles nothing."""
+    """By host, device, pid and start; a context without a start, or another's row, settles nothing."""
     start = make.driver().started_at_us
     records = [
-        make.record(context=f"100@{start}"),
-        make.record(1, context=f"100@{start}"),
-        make.record(2, context=f"101@{start}"),
-        make.record(context="100@?5"),
-        make.record(context="settled"),
-        make.record(context=f"100@{start}", device="GPU-b"),
-        make.record(context=f"100@{start}", host="other"),
-        make.record(context=f"100@{start}", meter="gpu.busy"),
+        make.record(context=f"100@{start}", quantity=1),
+        make.record(1, context=f"100@{start}", quantity=20),
+        make.record(2, context=f"101@{start}", quantity=300),
+        make.record(context="100@?5", quantity=4000),
+        make.record(context="settled", quantity=50_000),
+        make.record(context=f"100@{start}", device="GPU-b", quantity=600_000),
+        make.record(context=f"100@{start}", host="other", quantity=7_000_000),
+        make.record(context=f"100@{start}", meter="gpu.busy", quantity=80_000_000),
     ]
     ledger.append(records, writer="m", at_us=1)
-    assert [found.settled_by for found in ledger.open_records("gpu.context")] == [""] * 6
+    assert ledger.settled_since("gpu.context") == {}
     ledger.append([make.driver()], writer="box.agent", at_us=2)
-    found = ledger.open_records("gpu.context")
-    assert [(each.record, each.settled_by) for each in found] == [
-        (records[0], "driver:box.agent/1"),
-        (records[3], ""),
-        (records[5], ""),
-        (records[6], ""),
-        (records[1], "driver:box.agent/1"),
-        (records[2], ""),
-    ]
-    assert found[0].record.ref == "record:m/1"
-    assert len(ledger.open_records("gpu.context", make.noon, make.noon + HOUR_US)) == 4
+    assert ledger.settled_since("gpu.context") == {(): 21}
+    assert ledger.settled_since("gpu.context", by=["host", "device"]) == {("box", "GPU-a"): 21}
+    assert ledger.settled_since("gpu.context", make.noon, make.noon + HOUR_US) == {(): 1}
 
 
-def test_what_was_settled_since_agrees_with_the_open_records(ledger: Ledger, make) -> None:
-    """The sum by key is the sum over the records that a driver's row has settled; days and hours are keys too."""
+def test_what_was_settled_since_has_the_keys_of_the_sum(ledger: Ledger, make) -> None:
+    """Subjects, hours and days are keys too; nothing is settled of a meter without records."""
     start = make.driver().started_at_us
     records = [
         make.record(number, context=f"100@{start}", device=device, subject=subject, quantity=10**number)
@@ -148,15 +140,13 @@ def test_what_was_settled_since_agrees_with_the_open_records(ledger: Ledger, mak
         for device, subject in (("GPU-a", "s"), ("GPU-a", "t"), ("GPU-b", "s"))
     ]
     ledger.append([*records, make.record(context="settled", subject="u"), make.driver()], writer="w", at_us=1)
-    expected: dict[tuple, int] = {}
-    for found in ledger.open_records("gpu.context", make.noon, make.noon + 2 * HOUR_US):
-        if found.settled_by:
-            key = (found.record.subject, found.record.hour_us)
-            expected[key] = expected.get(key, 0) + found.record.quantity
     window = ("gpu.context", make.noon, make.noon + 2 * HOUR_US)
-    assert ledger.settled_since(*window, by=["subject", "hour_us"]) == expected
-    assert len(expected) == 4
-    assert ledger.settled_since(*window, by=[]) == {(): sum(expected.values())}
+    assert ledger.settled_since(*window, by=["subject", "hour_us"]) == {
+        (subject, make.noon + number * HOUR_US): 10**number for number in range(2) for subject in ("s", "t")
+    }
+    assert ledger.settled_since(*window, by=[]) == {(): 22}
+    day_us = make.noon - make.noon % DAY_US
+    assert ledger.settled_since(*window, by=["subject", "day_us"]) == {("s", day_us): 11, ("t", day_us): 11}
     assert ledger.settled_since("gpu.busy", None, None, by=[]) == {}
     assert ledger.settled_since("gpu.busy", None, None, by=["subject"]) == {}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.errors import Corrupt
+from gpuledger.errors import Corrupt, Unavailable
 from gpuledger.ledger import Ledger, verify_ledger
 from gpuledger.ledger.texts import digest_of, text_key
 from gpuledger.model.identity import IdentityText
@@ -116,6 +116,62 @@ def test_forgotten_text_leaves_no_byte(ledger: Ledger, place: Path, make) -> Non
     assert key.encode() in bytes_on_disk()
     assert verify_ledger(ledger) == []
     assert ledger.key_of(SECRET) != key
+
+
+def test_what_another_process_forgot_gets_a_new_key(ledger: Ledger, place: Path, make) -> None:
+    """A remembered key counts only while its text is there: what is read anew is named again, the old stays gone."""
+    key = ledger.key_of(OLLAMA)
+    ledger.append([make.identity(1, text_key=key)], writer="w", at_us=1)
+    assert ledger.key_of(OLLAMA) == key
+    with Ledger.open(place, mode="append") as other:
+        assert other.forget([key]) == 1
+    again = ledger.key_of(OLLAMA)
+    assert again != key
+    ledger.append([make.identity(2, text_key=again)], writer="w", at_us=2)
+    assert ledger.texts() == {again: OLLAMA}
+    assert verify_ledger(ledger) == []
+
+
+def test_rows_made_before_a_text_was_forgotten_stay_nameless(ledger: Ledger, place: Path, make) -> None:
+    """They were read before, so nothing brings the text back."""
+    key = ledger.key_of(OLLAMA)
+    ledger.append([make.identity(1, text_key=key)], writer="w", at_us=1)
+    waiting = make.identity(2, text_key=ledger.key_of(OLLAMA))
+    with Ledger.open(place, mode="append") as other:
+        other.forget([key])
+    ledger.append([waiting], writer="w", at_us=2)
+    assert ledger.texts() == {}
+
+
+def test_a_log_that_somebody_reads_is_said_and_emptied_later(ledger: Ledger, place: Path, make) -> None:
+    """The text is deleted, and not yet gone from the log: forgetting is not called done."""
+    key = ledger.key_of(SECRET)
+    ledger.append([make.identity(text_key=key)], writer="w", at_us=1)
+    with (
+        Ledger.open(place, mode="append", busy_timeout_ms=50) as other,
+        Ledger.open(place, mode="read") as reader,
+    ):
+        with reader.snapshot():
+            assert reader.texts() == {key: SECRET}
+            with pytest.raises(Unavailable, match="write-ahead log"):
+                other.forget([key])
+        assert other.forget([]) == 0
+    assert b"payroll" not in b"".join(path.read_bytes() for path in place.parent.iterdir())
+
+
+@pytest.mark.parametrize("round_number", range(4))
+def test_many_forgotten_texts_leave_no_byte(ledger: Ledger, place: Path, make, round_number: int) -> None:
+    """Whatever pages the texts had moved through before they were deleted: keys are random, so each round differs."""
+    texts = [IdentityText(exe=f"/opt/secret-{number:04}/run", command="x" * (number % 700)) for number in range(1500)]
+    rows = [make.identity(number, text_key=ledger.key_of(text)) for number, text in enumerate(texts)]
+    for start in range(0, len(rows), 100):
+        ledger.append(rows[start : start + 100], writer="w", at_us=start)
+    kept = {number for number in range(1500) if number % 7 == round_number}
+    ledger.forget([row.text_key for number, row in enumerate(rows) if number not in kept])
+    left = b"".join(path.read_bytes() for path in place.parent.iterdir())
+    assert {number for number in range(1500) if b"/opt/secret-%04d/run" % number in left} == kept
+    assert {number for number, text in enumerate(texts) if digest_of(text.to_json()).encode() in left} == kept
+    assert verify_ledger(ledger) == []
 
 
 def test_a_text_that_cannot_be_read_is_damage(ledger: Ledger, place: Path, bare) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gpuledger.model.missing import Missing
-from gpuledger.model.rows import EVIDENCE, ROWS, DriverRecord
+from gpuledger.model.row_kinds import EVIDENCE, ROWS
+from gpuledger.model.rows import DriverRecord
 
 
 def driver(**words: Any) -> DriverRecord:

@@ -16,6 +16,19 @@ def asked(place: Path, now_us: int = 0, host: str = "box") -> dict[str, Check]:
     return {check.name: check for check in doctor(host=host, place=place, now_us=now_us).checks}
 
 
+@pytest.fixture(autouse=True)
+def no_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that lets nobody hear kernel events, whoever runs the tests."""
+
+    def refused(name: str):
+        def source():
+            raise Unavailable(f"{name}-forbidden", f"{name} takes root", hint=f"sudo for {name}")
+
+        return source
+
+    monkeypatch.setattr(start_agent, "_EVENTS", {name: refused(name) for name in ("ebpf", "connector")})
+
+
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without NVIDIA's library and without nvidia-smi."""
@@ -95,3 +108,34 @@ def test_the_accounting_of_each_device_is_looked_at(
     assert check.verdict is verdict
     assert machine.gpu in check.sentence
     assert ("nvidia-smi -am 1" in check.hint) is (verdict is Verdict.FOUND)
+
+
+class Open:
+    """A source of events that is to be had."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+
+    def close(self) -> None: ...
+
+
+def test_the_way_of_naming_is_told_with_what_grants_a_better_one(no_driver, tmp_path: Path) -> None:
+    """Polling misses the short; why each better way is not to be had, and the command for the best."""
+    check = asked(tmp_path / "ledger.db")["naming"]
+    assert (check.verdict, check.hint) == (Verdict.NOTE, "sudo for ebpf")
+    assert check.sentence.startswith("by polling")
+    assert check.findings == ("not by ebpf: ebpf takes root", "not by connector: connector takes root")
+
+
+@pytest.mark.parametrize(
+    ("method", "verdict", "says"),
+    [("ebpf", Verdict.OK, "however short it lives"), ("connector", Verdict.NOTE, "opens of a GPU are not seen")],
+)
+def test_naming_by_events_says_what_it_sees(
+    no_driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, verdict: Verdict, says: str
+) -> None:
+    """The best way is fine; the second says what it lacks."""
+    monkeypatch.setitem(start_agent._EVENTS, method, lambda: Open(method))
+    check = asked(tmp_path / "ledger.db")["naming"]
+    assert check.verdict is verdict
+    assert says in check.sentence

@@ -24,3 +24,10 @@ def test_many_spans_are_counted(printed) -> None:
 def test_sections_are_spaced_and_empty_ones_leave_no_trace() -> None:
     """One blank line between two sections, none around nothing."""
     assert unseen.spaced([[], ["a"], [], ["b", "c"]]) == ["a", "", "b", "c"]
+
+
+def test_idle_time_says_why_it_is_a_zero(printed) -> None:
+    """Part of what was watched; nothing is said where none is proven."""
+    text = " ".join(printed(unseen.watched_line(Watched(seconds=3600, of=7200, idle=600)), 200).split())
+    assert text.startswith("Watched 1 h of 2 h device time (50.0 %); 10 min of it proven idle: accounting was on")
+    assert "idle" not in printed(unseen.watched_line(Watched(seconds=3600, of=7200)), 200)

@@ -13,6 +13,8 @@ from gpuledger.model.moments import DAY_US
 METERS_BY_NAME: dict[str, Meter] = {meter.name: meter for meter in METERS}
 """Every meter of this version by its name."""
 
+_GRADED = frozenset(meter.name for meter in METERS if Grade.SETTLED in meter.grades)
+
 
 class Grain(StrEnum):
     """The span that one amount stands for: it lies within one UTC hour, one UTC day, or anywhere in the window."""
@@ -50,8 +52,7 @@ class Amount:
     provisional: bool = False
 
     def __post_init__(self) -> None:
-        graded = Grade.SETTLED in METERS_BY_NAME[self.meter].grades
-        if self.settled + self.observed != (self.quantity if graded else 0):
+        if self.settled + self.observed != (self.quantity if self.meter in _GRADED else 0):
             raise ValueError(
                 f"{self.meter}: settled {self.settled} and observed {self.observed} do not make {self.quantity}"
             )

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from gpuledger.accounting.amounts import Amount, OpenContext
+from gpuledger.accounting.coverage import by_reason, size
+from gpuledger.accounting.meanings import naming_meaning_of
 from gpuledger.accounting.owners import Naming
 from gpuledger.accounting.rollup import roll_up
 from gpuledger.model.blind import BlindReport, Chance
@@ -52,6 +54,7 @@ def blind_spots(
     naming: Naming,
     coverage: Iterable[Coverage],
     watches: Iterable[Watch],
+    naming_coverage: Iterable[Coverage] = (),
     open_contexts: Iterable[OpenContext] = (),
     seen_once: Mapping[str, int] | None = None,
     problems: Iterable[Problem] = (),
@@ -63,6 +66,7 @@ def blind_spots(
         amounts: of ``gpu.context``.
         naming: resolves subjects.
         coverage: spans of every device, filling the window.
+        naming_coverage: spans of every host, filling the window: in which names were taken, or why not.
         watches: those that touch the window; the ``process`` ones give the polling intervals.
         open_contexts: of this window.
         seen_once: contexts without a length, counted by subject.
@@ -81,6 +85,7 @@ def blind_spots(
         seen_once=seen_once,
     )
     table, looked_once = chances(watches)
+    nameless, named = size(naming_coverage)
     return BlindReport(
         since_us=since_us,
         until_us=until_us,
@@ -88,6 +93,8 @@ def blind_spots(
         sizes=usage.sizes,
         unknown=usage.unknown,
         watched=usage.watched,
+        nameless=by_reason(nameless, naming_meaning_of),
+        named=named,
         unattributed=usage.unattributed,
         unsettled=usage.unsettled,
         never_accounted=usage.never_accounted,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from fractions import Fraction
 
 from gpuledger.accounting.meanings import meaning_of
@@ -22,6 +23,7 @@ def size(coverage: Iterable[Coverage]) -> tuple[tuple[UnknownSpan, ...], Watched
     joined = _joined(coverage)
     unknown = [span for span in joined if span.reason]
     watched_us = sum(span.until_us - span.since_us for span in joined if not span.reason)
+    idle_us = sum(span.until_us - span.since_us for span in joined if span.idle)
     parts = [watched_us, *(span.until_us - span.since_us for span in unknown)]
     seconds = largest_remainder([Fraction(part, SECOND_US) for part in parts])
     spans = tuple(
@@ -35,10 +37,12 @@ def size(coverage: Iterable[Coverage]) -> tuple[tuple[UnknownSpan, ...], Watched
         )
         for span, whole in zip(unknown, seconds[1:], strict=True)
     )
-    return spans, Watched(seconds=seconds[0], of=sum(seconds))
+    return spans, Watched(seconds=seconds[0], of=sum(seconds), idle=idle_us // SECOND_US)
 
 
-def by_reason(spans: Iterable[UnknownSpan]) -> tuple[UnknownSize, ...]:
+def by_reason(
+    spans: Iterable[UnknownSpan], meaning_of: Callable[[str], tuple[str, str]] = meaning_of
+) -> tuple[UnknownSize, ...]:
     """UNKNOWN time of each reason with what it means and what helps, largest first."""
     grouped: dict[str, list[UnknownSpan]] = defaultdict(list)
     for span in spans:
@@ -63,15 +67,10 @@ def _joined(coverage: Iterable[Coverage]) -> list[Coverage]:
     joined: list[Coverage] = []
     for span in sorted(coverage, key=lambda span: (span.host, span.device, span.since_us)):
         last = joined[-1] if joined else None
-        if last is not None and (last.host, last.device, last.reason, last.until_us) == (
-            span.host,
-            span.device,
-            span.reason,
-            span.since_us,
-        ):
-            joined[-1] = Coverage(
-                host=span.host, device=span.device, since_us=last.since_us, until_us=span.until_us, reason=span.reason
-            )
+        if last is not None and replace(last, since_us=span.since_us, until_us=span.until_us) == span and (
+            last.until_us == span.since_us
+        ):  # fmt: skip
+            joined[-1] = replace(last, until_us=span.until_us)
         elif span.until_us > span.since_us or span.reason:  # a single look's reason is shown, though it has no length
             joined.append(span)
     return joined

@@ -16,7 +16,7 @@ from gpuledger.model.explanation import Explanation, Figure
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, iso
-from gpuledger.model.reasons import UNATTRIBUTED
+from gpuledger.model.reasons import UNATTRIBUTED, WATCHED
 from gpuledger.model.rows import (
     DeviceEvent,
     DriverRecord,
@@ -173,7 +173,7 @@ def _journaled(row: Watch | DeviceEvent | Pass | PolicyVersion | Seal) -> tuple[
     if line.until_us != line.at_us:
         figures.append(("until", iso(line.until_us)))
     figures += [(name, value) for name, value in (("host", line.host), ("device", line.device)) if value]
-    if isinstance(row, Watch) and row.status != "ok":
+    if isinstance(row, Watch) and row.status not in WATCHED:
         figures.append(("what_helps", meaning_of(row.status)[1]))
     return line.sentence, tuple(figures)
 

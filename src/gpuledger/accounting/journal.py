@@ -10,13 +10,11 @@ from gpuledger.model.durations import duration_ms, duration_us, memory_mib, seve
 from gpuledger.model.journal import JournalLine, JournalReport, Level
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
+from gpuledger.model.reasons import WATCHED
 from gpuledger.model.rows import DeviceEvent, Pass, PolicyVersion, Seal, Watch
 
 JournalRow = Watch | DeviceEvent | Pass | PolicyVersion | Seal
 """The kinds of row that the journal tells."""
-
-OK = "ok"
-"""The status of a watch that saw."""
 
 
 def journal(rows: Iterable[JournalRow], *, since_us: int, until_us: int) -> JournalReport:
@@ -55,9 +53,9 @@ def _watch(row: Watch) -> JournalLine:
         found = f": {several(row.new_rows, 'newly finished process', 'newly finished processes')}, "
         found += ("at most " if row.readings > 1 else "") + f"{several(row.living, 'context')} alive"
     detail = f"; {row.detail}" if row.detail else ""
-    if row.status == OK and not row.readings:
+    if row.status in WATCHED and not row.readings:
         sentence = row.detail  # a remark of the agent's, no look
-    elif row.status == OK:
+    elif row.status in WATCHED:
         what = "processes named" if row.source == "process" else "driver read"
         sentence = f"{what} {how}, {looks}{while_looking}{found}{detail}"
     else:
@@ -71,7 +69,7 @@ def _watch(row: Watch) -> JournalLine:
         source=row.source,
         sentence=sentence,
         ref=row.ref,
-        level=Level.OK if row.status == OK else Level.UNKNOWN,
+        level=Level.OK if row.status in WATCHED else Level.UNKNOWN,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.model.reasons import CAUSE_MEANING, UNKNOWN_MEANING, Cause, UnknownReason
+from gpuledger.model.reasons import CAUSE_MEANING, NAMING_MEANING, UNKNOWN_MEANING, Cause, UnknownReason
 
 
 def meaning_of(reason: str) -> tuple[str, str]:
@@ -10,6 +10,12 @@ def meaning_of(reason: str) -> tuple[str, str]:
     if reason in tuple(UnknownReason):
         return UNKNOWN_MEANING[UnknownReason(reason)]
     return ("this version of gpuledger does not know the reason", "upgrade gpuledger")
+
+
+def naming_meaning_of(reason: str) -> tuple[str, str]:
+    """Why names can be missing of a time, and the command that helps."""
+    found = {str(known): meaning for known, meaning in NAMING_MEANING.items()}
+    return found.get(reason) or meaning_of(reason)
 
 
 def cause_sentence(cause: str) -> str:

@@ -7,7 +7,7 @@ hold for all time, so the newest version decides; owners hold from their effecti
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuledger.accounting.services import built_in_service
@@ -56,7 +56,10 @@ class Naming:
         self._texts = texts
         self._versions = tuple(versions)
         rules = self._versions[-1][1].services if self._versions else ()
-        self._tests = tuple((rule, _test(rule)) for rule in rules)
+        self._rules = tuple(
+            (rule, [(operator.attrgetter(name), pattern.search) for name, pattern in rule.match.items()])
+            for rule in rules
+        )
         self._owners: dict[tuple[str, int], Owner] = {}
         self._services: dict[str, tuple[str, ServiceRule | None]] = {}
 
@@ -123,36 +126,24 @@ class Naming:
 
     def _service(self, subject: str, text: IdentityText) -> tuple[str, ServiceRule | None]:
         if subject not in self._services:
-            rule = next((rule for rule, fits in self._tests if fits(text)), None)
+            rule = self._rule(text)
             name = rule.service if rule else (text.service or built_in_service(text) or subject_label(text))
             self._services[subject] = (name, rule)
         return self._services[subject]
 
+    def _rule(self, text: IdentityText) -> ServiceRule | None:
+        """The first rule whose every pattern is found in its field; an empty field holds nothing to find."""
+        for rule, patterns in self._rules:
+            for value_of, search in patterns:
+                value = value_of(text)
+                if not value or search(value) is None:
+                    break
+            else:
+                return rule
+        return None
+
 
 _NOBODY = UserOwner()
-
-
-def _test(rule: ServiceRule) -> Callable[[IdentityText], bool]:
-    """:func:`rule_fits` of one rule, ready for thousands of texts: most rules have one pattern."""
-    if len(rule.match) != 1:
-        return lambda text: rule_fits(rule, text)
-    ((name, pattern),) = rule.match.items()
-    value_of, search = operator.attrgetter(name), pattern.search
-
-    def fits(text: IdentityText) -> bool:
-        value = value_of(text)
-        return bool(value) and search(value) is not None
-
-    return fits
-
-
-def rule_fits(rule: ServiceRule, text: IdentityText) -> bool:
-    """Whether every pattern of a rule is found in its field; an empty field holds nothing to find."""
-    for name, pattern in rule.match.items():
-        value: str = getattr(text, name)
-        if not value or pattern.search(value) is None:
-            return False
-    return True
 
 
 def _namespace(text: IdentityText) -> str:

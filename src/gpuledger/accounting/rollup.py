@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -146,13 +147,13 @@ def roll_up(
         problems, unsampled: handed through.
     """
     grouping = Grouping(by, naming, classes)
-    named: dict[tuple[str, ...], _Sum] = {}
-    unnamed: dict[str, _Sum] = {}
+    named: dict[tuple[str, ...], _Sum] = defaultdict(_Sum)
+    unnamed: dict[str, _Sum] = defaultdict(_Sum)
     for amount in amounts:
         if amount.subject.startswith(UNATTRIBUTED):
-            line = unnamed.setdefault(amount.subject.removeprefix(UNATTRIBUTED), _Sum())
+            line = unnamed[amount.subject.removeprefix(UNATTRIBUTED)]
         else:
-            line = named.setdefault(grouping.key(amount), _Sum())
+            line = named[grouping.key(amount)]
         if amount.meter == meter.name:
             line.add(amount)
         elif meter is GPU_CONTEXT and amount.meter == GPU_BUSY.name:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import signal
+from contextlib import closing
 from types import FrameType
 from typing import Annotated
 
 import typer
 
-from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, QuietOption, Session
+from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, QuietOption
+from gpuledger.cli.session import Session
 from gpuledger.errors import Misconfigured
 from gpuledger.operations.agent import OneAgent
 from gpuledger.operations.pulse import LONGEST_FLUSH_US, Pulse
-from gpuledger.operations.start_agent import describe, ready_source, start
+from gpuledger.operations.start_agent import choose_watcher, describe, ready_source, start
 from gpuledger.settings import parse_span_us
 
 
@@ -44,8 +46,14 @@ def command(
         str | None, typer.Option("--flush", metavar="TIME", help="Longest time that spans stay unwritten (5m).")
     ] = None,
     watch: Annotated[
-        str, typer.Option("--watch", metavar="METHOD", help="How processes are named: poll reads /proc at each look.")
-    ] = "poll",
+        str | None,
+        typer.Option(
+            "--watch",
+            metavar="METHOD",
+            help="How processes are named: ebpf, connector (kernel events), poll (reads /proc at each look), "
+            "or auto, the first of these that this machine lets (default; with --once poll).",
+        ),
+    ] = None,
     enable_accounting: Annotated[
         bool, typer.Option("--enable-accounting", help="As root: enable the driver's accounting, again after a reload.")
     ] = False,
@@ -61,8 +69,6 @@ def command(
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, quiet=quiet))
     session.refuse_now("the agent writes what it sees, and sees only the present")
-    if watch != "poll":
-        raise Misconfigured("unknown-watch", f"{watch!r} is no way of naming here", hint="--watch poll")
     default = "60s" if once else session.settings["agent.interval"]
     interval_us = parse_span_us(interval or default, name="--interval")
     flush_us = parse_span_us(flush or session.settings["agent.flush"], name="--flush")
@@ -70,22 +76,28 @@ def command(
         raise Misconfigured("bad-span", "--flush: readers wait 10 minutes at most for what goes on", hint="--flush 5m")
     enabling = enable_accounting or session.settings["agent.enable_accounting"] == "true"
     source = ready_source(enable_accounting=enabling, talk=session.talk)
+    method = watch or ("poll" if once else session.settings["agent.watch"])
+    watcher, refusals = choose_watcher(method, clock=session.clock)
+    for refusal in refusals:
+        session.talk(f"note: not by {refusal}" + (f" ({refusal.hint})" if refusal.hint else ""))
     signals = _Signals()
-    with session.append() as opened, OneAgent(opened.path) as place:
+    with closing(watcher), session.append() as opened, OneAgent(opened.path) as place:
         agent = start(
             opened,
             source,
+            watcher,
             host=session.host,
             clock=session.clock,
             interval_us=interval_us,
             flush_us=flush_us,
             once=once,
             enable_accounting=enabling,
+            naming_note="; ".join(f"not by {refusal}" for refusal in refusals),
             talk=session.talk,
             stopping=lambda: signals.told,
             looked=lambda at_us, answered: place.tell(
                 Pulse(host=session.host, looked_us=at_us, interval_us=interval_us, answered=answered)
             ),
         )
-        session.talk(describe(agent, opened))
+        session.talk(describe(agent, opened, watcher))
         agent.run()

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import typer
 
-from gpuledger.cli.session import (
+from gpuledger.cli.options import (
     ConfigOption,
     FormatOption,
     Globals,
     LedgerOption,
     NowOption,
     QuietOption,
-    Session,
     SinceOption,
     StrictOption,
     UntilOption,
 )
+from gpuledger.cli.session import Session
+from gpuledger.cli.windowed import windowed
 from gpuledger.model.missing import Missing
 from gpuledger.operations.blind import blind
-from gpuledger.operations.usage import window
 from gpuledger.reports import blind_report
 
 
@@ -35,10 +35,7 @@ def command(
 ) -> None:
     """What the ledger cannot see: UNKNOWN time by reason, unnamed amounts by cause, open contexts."""
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
-    with session.read() as opened:
-        since_us, until_us = window(
-            opened, since=session.moment_or_none(since), until=session.moment_or_none(until), now_us=session.now_us
-        )
+    with windowed(session, since, until) as (opened, since_us, until_us):
         report = blind(opened, since_us=since_us, until_us=until_us, now_us=session.now_us)
     session.problems(report.problems)
     session.answer(

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
+from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
+from gpuledger.cli.session import Session
 from gpuledger.errors import Misconfigured
 from gpuledger.ledger.store import Ledger
 from gpuledger.operations.demo import demo

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
+from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
+from gpuledger.cli.session import Session
 from gpuledger.operations.doctor import doctor
 from gpuledger.reports import doctor_report
 

@@ -6,20 +6,19 @@ from typing import Annotated
 
 import typer
 
-from gpuledger.cli.session import (
+from gpuledger.cli.options import (
     ConfigOption,
     FormatOption,
     Globals,
     LedgerOption,
     NowOption,
     QuietOption,
-    Session,
     SinceOption,
     UntilOption,
 )
-from gpuledger.cli.usage import MeterOption
+from gpuledger.cli.session import Session
+from gpuledger.cli.windowed import MeterOption, windowed
 from gpuledger.operations.explain import explain
-from gpuledger.operations.usage import window
 from gpuledger.reports import explain_report
 
 
@@ -44,9 +43,8 @@ def command(
 ) -> None:
     """From a line, record or total down to the evidence, to the driver's own row."""
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
-    with session.read() as opened:
-        since_us, until_us = window(
-            opened, since=session.moment_or_none(since), until=session.moment_or_none(until), now_us=session.now_us
-        )
+    with windowed(session, since, until) as (opened, since_us, until_us):
         tree = explain(opened, ref, meter=meter, since_us=since_us, until_us=until_us, now_us=session.now_us)
-    session.answer(table=lambda: explain_report.to_tree(tree), as_json=lambda: explain_report.to_json(tree))
+    session.answer(
+        table=lambda: explain_report.to_tree(tree), as_json=lambda: explain_report.to_json(tree), whole_lines=True
+    )

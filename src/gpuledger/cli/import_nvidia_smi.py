@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
+from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
+from gpuledger.cli.session import Session
 from gpuledger.operations.import_nvidia_smi import import_nvidia_smi
 from gpuledger.reports import import_report
 

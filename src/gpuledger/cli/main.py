@@ -15,24 +15,37 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
+from typer.main import get_group
 
 from gpuledger import __version__
-from gpuledger.cli import (
-    agent,
-    apply,
-    blind,
-    demo,
-    doctor,
-    explain,
-    import_nvidia_smi,
-    journal,
-    meter,
-    policy,
-    usage,
-    verify,
-)
-from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, say
+from gpuledger.cli.deferred import Deferred
+from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
+from gpuledger.cli.talk import say
 from gpuledger.errors import GpuledgerError, Misconfigured
+
+VERBS = (
+    ("demo", "All of it in 20 seconds, without a GPU."),
+    ("agent", "Watch the GPUs of this machine and name who holds them."),
+    ("run", "Run a command and print its receipt: GPU time, peak memory, neighbours."),
+    ("meter", "Close the hours that are over into records."),
+    ("top", "Live: who holds what now, by service, and the size of the unnamed."),
+    ("usage", "Who used how much, and what could not be seen."),
+    ("blind", "What could not be seen, sized, with what helps."),
+    ("smi", "What nvidia-smi would have shown at any past moment, with names."),
+    ("journal", "What each reading found, oldest to newest."),
+    ("explain", "From a line or total down to the driver's own row."),
+    ("verify", "Check chains, seals, records and laws."),
+    ("doctor", "What is missing on this machine, and what mends it."),
+    ("apply", "Apply a policy file: service rules and owners."),
+    ("policy", "Show the policy versions, or one of them."),
+    ("forget", "Drop who it was; amounts and seals stand."),
+    ("import nvidia-smi", "What nvidia-smi printed: processes, devices, accounting mode."),
+)
+"""How each is typed, with its sentence in the list of the help. Its module in ``cli/`` has the same name."""
+
+GROUPS = {"import": "Bring in evidence that others gathered."}
+"""The first words of verbs of two words."""
 
 app = typer.Typer(
     name="gpuledger",
@@ -43,27 +56,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: paragraphs flow, and flags stand without a type
 )
-importing = typer.Typer(help="Bring in evidence that others gathered.", no_args_is_help=True, rich_markup_mode=None)
 
-for verb, command, short in (
-    ("demo", demo.command, "All of it in 20 seconds, without a GPU."),
-    ("agent", agent.command, "Watch the GPUs of this machine and name who holds them."),
-    ("meter", meter.command, "Close the hours that are over into records."),
-    ("usage", usage.command, "Who used how much, and what could not be seen."),
-    ("blind", blind.command, "What could not be seen, sized, with what helps."),
-    ("journal", journal.command, "What each reading found, oldest to newest."),
-    ("explain", explain.command, "From a line or total down to the driver's own row."),
-    ("verify", verify.command, "Check chains, seals, records and laws."),
-    ("doctor", doctor.command, "What is missing on this machine, and what mends it."),
-    ("apply", apply.command, "Apply a policy file: service rules and owners."),
-    ("policy", policy.command, "Show the policy versions, or one of them."),
-):
-    app.command(verb, short_help=short)(command)
-importing.command("nvidia-smi")(import_nvidia_smi.command)
-app.add_typer(importing, name="import")
-
-
-_VERBS = frozenset(each.name for each in app.registered_commands) | {"import"}
 _READER_GONE = 141
 """128 + SIGPIPE, as shells report it."""
 
@@ -91,12 +84,30 @@ def root(
     ctx.obj = Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet)
 
 
+def program() -> TyperGroup:
+    """The whole command line, with none of the verbs imported yet."""
+    whole = get_group(app)
+    groups = {
+        first: TyperGroup(name=first, help=short, no_args_is_help=True, rich_markup_mode=None)
+        for first, short in GROUPS.items()
+    }
+    for words, short in VERBS:
+        first, *more = words.split()
+        if more:
+            groups[first].add_command(Deferred(words, short))
+            whole.add_command(groups[first])
+        else:
+            whole.add_command(Deferred(words, short))
+    return whole
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its status."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        status = app(args=words, standalone_mode=False)
-        sys.stdout.flush()
+        status = program()(args=words, standalone_mode=False)
+        if sys.stdout is not None:  # closed by the caller: >&-
+            sys.stdout.flush()
     except GpuledgerError as error:
         _say_error(error, as_json=_wants_json(words))
         sys.exit(error.exit_status)
@@ -130,8 +141,8 @@ def _wants_json(words: list[str]) -> bool:
 
 def _bad_usage(error: Any, words: list[str]) -> Misconfigured:
     """The parser's own error as one of ours."""
-    verb = next((word for word in words if word in _VERBS), "")
-    hint = " ".join(["gpuledger", *([verb] if verb else []), *(["nvidia-smi"] if verb == "import" else []), "--help"])
+    verb = next((verb for word in words for verb, _ in VERBS if word == verb.split()[0]), "")
+    hint = " ".join(["gpuledger", *verb.split(), "--help"])
     return Misconfigured("bad-usage", _sentence(error), hint=hint)
 
 

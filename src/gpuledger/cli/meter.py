@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
 from gpuledger.cli.progress import progress
-from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
+from gpuledger.cli.session import Session
 from gpuledger.clock import SystemClock
 from gpuledger.metering.records import CLOSED_AFTER_US
 from gpuledger.operations.meter import meter

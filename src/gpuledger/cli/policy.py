@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
+from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
+from gpuledger.cli.session import Session
 from gpuledger.operations.policy import versions
 from gpuledger.reports import policy_report
 

@@ -1,7 +1,6 @@
 """What every command shares: the global options, the ledger, the clock, and how answers leave.
 
-Answers go to stdout in the format asked for; talk goes to stderr. Global options may stand before or
-after the verb; after it they win.
+Answers go to stdout in the format asked for; talk goes to stderr.
 """
 
 from __future__ import annotations
@@ -10,71 +9,25 @@ import json
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console, RenderableType
-from rich.text import Text
 
+from gpuledger.cli.options import Format, Globals
+from gpuledger.cli.talk import say
 from gpuledger.clock import Clock, FixedClock, SystemClock
 from gpuledger.errors import Misconfigured, Unavailable, Unknown
 from gpuledger.ledger.places import SYSTEM_LEDGER, is_there, resolve_place
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.moments import parse_moment
 from gpuledger.model.problem import Problem
-from gpuledger.reports.cells import Hanging, printable
 from gpuledger.settings import load_settings
 
-
-class Format(StrEnum):
-    """How an answer is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
-LedgerOption = Annotated[
-    str | None, typer.Option("--ledger", metavar="PLACE", help="The ledger: a path or sqlite:///PATH.")
-]
-ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings file (TOML).")]
-FormatOption = Annotated[Format | None, typer.Option("--format", help="table for eyes, json or csv for scripts.")]
-NowOption = Annotated[
-    str | None, typer.Option("--now", metavar="TIME", help="Answer as if it were this time (tests, audits).")
-]
-_TALK_INDENT = 6
-"""As wide as ``note: `` and as the demo's seconds."""
-
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No talk on stderr, only errors.")]
-SinceOption = Annotated[
-    str | None,
-    typer.Option("--since", metavar="TIME", help="Start: 2026-11-29T14:00Z, 2026-11, today, 7d. Default: everything."),
-]
-UntilOption = Annotated[str | None, typer.Option("--until", metavar="TIME", help="End, not included. Default: now.")]
-StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 1 when the answer has unknown parts.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Globals:
-    """The global options as typed, before the verb or after it."""
-
-    ledger: str | None = None
-    config: Path | None = None
-    format: Format | None = None
-    now: str | None = None
-    quiet: bool = False
-
-
-def say(console: Console, sentence: str) -> None:
-    """A sentence for the person at the terminal; what it is folded into stands further in than its first line."""
-    shown = Text(printable(sentence))
-    if console.is_terminal:
-        console.print(Hanging(shown, _TALK_INDENT))
-    else:
-        console.print(shown, soft_wrap=True)
+_ENDLESS = 1_000_000
+"""Columns of a pipe whose reader wants whole lines."""
 
 
 class Session:
@@ -119,6 +72,15 @@ class Session:
         """
         self._refuse_second_ledger()
         return Ledger.open(self.place, mode="read")
+
+    def placed(self) -> Path:
+        """Where the ledger lies or will lie, for who opens it elsewhere.
+
+        Raises:
+            Unavailable: ``ledger-permission``, as :meth:`read`.
+        """
+        self._refuse_second_ledger()
+        return self.place
 
     def _refuse_second_ledger(self) -> None:
         if self._defaulted and not is_there(self.place) and is_there(SYSTEM_LEDGER):
@@ -193,8 +155,15 @@ class Session:
         table: Callable[[], RenderableType],
         as_json: Callable[[], Any],
         as_csv: Callable[[], str] | None = None,
+        whole_lines: bool = False,
     ) -> None:
         """Print one answer in the format asked for.
+
+        Args:
+            table: it for eyes.
+            as_json: it as JSON values.
+            as_csv: it as CSV; None where it has no rows.
+            whole_lines: a pipe gets lines however long; else tables fold to the width they are given.
 
         Raises:
             Misconfigured: ``no-csv`` when this view has no rows to put into CSV.
@@ -206,12 +175,13 @@ class Session:
                 raise Misconfigured("no-csv", "this view is a tree, not rows", hint="use --format json")
             sys.stdout.write(as_csv())
         else:
-            self._show(table())
+            self._show(table(), whole_lines=whole_lines)
 
-    def _show(self, shown: RenderableType) -> None:
+    def _show(self, shown: RenderableType, *, whole_lines: bool) -> None:
         if self.out.is_terminal:
             self.out.print(shown)
             return
-        with self.out.capture() as captured:
-            self.out.print(shown)
+        pipe = Console(width=_ENDLESS, highlight=False) if whole_lines else self.out
+        with pipe.capture() as captured:
+            pipe.print(shown)
         sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))

@@ -6,26 +6,23 @@ from typing import Annotated
 
 import typer
 
-from gpuledger.cli.session import (
+from gpuledger.cli.options import (
     ConfigOption,
     FormatOption,
     Globals,
     LedgerOption,
     NowOption,
     QuietOption,
-    Session,
     SinceOption,
     StrictOption,
     UntilOption,
 )
-from gpuledger.model.meters import METERS
+from gpuledger.cli.session import Session
+from gpuledger.cli.windowed import MeterOption, windowed
 from gpuledger.model.usage import BY
-from gpuledger.operations.usage import usage, window
+from gpuledger.operations.usage import usage
 from gpuledger.reports import usage_report
 
-MeterOption = Annotated[
-    str, typer.Option("--meter", metavar="METER", help=f"One of {', '.join(meter.name for meter in METERS)}.")
-]
 ByOption = Annotated[str, typer.Option("--by", metavar="WORDS", help=f"Group by one or more of {', '.join(BY)}.")]
 
 
@@ -48,10 +45,7 @@ def command(
     to `gpuledger explain` with the same --since and --until.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
-    with session.read() as opened:
-        since_us, until_us = window(
-            opened, since=session.moment_or_none(since), until=session.moment_or_none(until), now_us=session.now_us
-        )
+    with windowed(session, since, until) as (opened, since_us, until_us):
         report = usage(
             opened, meter=meter, by=tuple(by.replace(" ", "").split(",")), since_us=since_us, until_us=until_us,
             now_us=session.now_us,

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
 from gpuledger.cli.progress import progress
-from gpuledger.cli.session import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption, Session
+from gpuledger.cli.session import Session
 from gpuledger.errors import Misconfigured
 from gpuledger.operations.verify import verify
 from gpuledger.reports import verify_report

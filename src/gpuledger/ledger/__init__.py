@@ -3,7 +3,7 @@
 from gpuledger.ledger.appending import Appended
 from gpuledger.ledger.places import resolve_place
 from gpuledger.ledger.store import Ledger
-from gpuledger.ledger.sums import OpenRecord, UsageSum
+from gpuledger.ledger.sums import UsageSum
 from gpuledger.ledger.verify import CHECKS, Finding, verify_ledger
 
-__all__ = ["CHECKS", "Appended", "Finding", "Ledger", "OpenRecord", "UsageSum", "resolve_place", "verify_ledger"]
+__all__ = ["CHECKS", "Appended", "Finding", "Ledger", "UsageSum", "resolve_place", "verify_ledger"]

@@ -12,15 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.ledger.chain import GENESIS, Cell, link_hash
 from gpuledger.ledger.codec import CODECS, Codec
-from gpuledger.ledger.schema import LINK
-from gpuledger.ledger.sqlite import MARK, transaction
+from gpuledger.ledger.sqlite import MARK, bare_cursor, transaction
 from gpuledger.ledger.texts import TextBook
 from gpuledger.model.problem import Problem
-from gpuledger.model.rows import ROWS, Row
+from gpuledger.model.row_kinds import ROWS
+from gpuledger.model.rows import Row
 
+_LAST_LINK = f"SELECT last_number, hash FROM link WHERE writer = {MARK} ORDER BY last_number DESC LIMIT 1"  # noqa: S608 a constant
+_LINK = "INSERT INTO link (writer, first_number, last_number, committed_at_us, previous_hash, hash) VALUES "
+_LINK += f"({', '.join([MARK] * 6)})"
 _LOOKED_UP_AT_ONCE = 200  # more costs SQLite a longer statement and saves nothing (measured 100 to 4,000)
 
 
@@ -67,7 +71,7 @@ def append_rows(
 
     Raises:
         TypeError: a value that is neither integer, text nor an allowed absence (a bug of the source).
-        sqlalchemy.exc.DBAPIError: for the caller to map; nothing of the batch is then in the ledger.
+        sqlite3.Error: for the caller to map; nothing of the batch is then in the ledger.
     """
     if not writer:
         raise ValueError("a writer needs a name, HOST.ROLE")
@@ -77,7 +81,7 @@ def append_rows(
     with transaction(connection, write=True):
         if provided is not None and not provided():
             return None
-        appended = _append(connection, batches, writer, at_us)
+        appended = _append(bare_cursor(connection), batches, writer, at_us)
         written_texts = texts.write(appended.added)
     texts.written(written_texts)
     return appended
@@ -85,18 +89,18 @@ def append_rows(
 
 def append_in_transaction(connection: sa.Connection, row: Row, *, writer: str, at_us: int) -> Row:
     """Append one row that names no text, in the transaction that the caller holds."""
-    return _append(connection, _by_kind([row]), writer, at_us).added[0]
+    return _append(bare_cursor(connection), _by_kind([row]), writer, at_us).added[0]
 
 
 def _append(
-    connection: sa.Connection,
+    cursor: DBAPICursor,
     batches: list[tuple[Codec, list[Row], list[tuple[Cell, ...]]]],
     writer: str,
     at_us: int,
 ) -> Appended:
-    sorted_kinds = [_sort_out(connection, codec, batch, cells) for codec, batch, cells in batches]
+    sorted_kinds = [_sort_out(cursor, codec, batch, cells) for codec, batch, cells in batches]
     new = [each for each in sorted_kinds if each.rows]
-    added = _write(connection, new, writer, at_us) if new else []
+    added = _write(cursor, new, writer, at_us) if new else []
     return Appended(
         added=tuple(row for rows_of_kind in added for row in rows_of_kind),
         known=sum(each.known for each in sorted_kinds),
@@ -106,12 +110,12 @@ def _append(
 
 def last_link(connection: sa.Connection, writer: str) -> tuple[int, str]:
     """The last number and hash of a writer's chain; (0, GENESIS) before its first link."""
-    row = connection.execute(
-        sa.select(LINK.c.last_number, LINK.c.hash)
-        .where(LINK.c.writer == writer)
-        .order_by(LINK.c.last_number.desc())
-        .limit(1)
-    ).first()
+    return _last_link(bare_cursor(connection), writer)
+
+
+def _last_link(cursor: DBAPICursor, writer: str) -> tuple[int, str]:
+    cursor.execute(_LAST_LINK, (writer,))
+    row = cursor.fetchone()
     return (int(row[0]), str(row[1])) if row else (0, GENESIS)
 
 
@@ -132,7 +136,7 @@ def _getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ..
     return operator.itemgetter(*positions) if positions else lambda _: ()
 
 
-def _sort_out(connection: sa.Connection, codec: Codec, rows: list[Row], cells: list[tuple[Cell, ...]]) -> _Sorted:
+def _sort_out(cursor: DBAPICursor, codec: Codec, rows: list[Row], cells: list[tuple[Cell, ...]]) -> _Sorted:
     """Which rows of one kind are new, known, or in conflict."""
     kind = codec.kind
     if not kind.key:
@@ -142,7 +146,7 @@ def _sort_out(connection: sa.Connection, codec: Codec, rows: list[Row], cells: l
     figures_of = _getter([columns.index(name) for name in kind.figures])
     keys = [key_of(each) for each in cells]
     distinct = list(dict.fromkeys(keys))
-    stored = _look_up(connection, codec, distinct)
+    stored = _look_up(cursor, codec, distinct)
     if not stored and len(distinct) == len(keys):
         return _Sorted(codec, rows, cells)
     result = _Sorted(codec, [], [])
@@ -172,7 +176,7 @@ def _shown(cell: Cell) -> str:
 
 
 def _look_up(
-    connection: sa.Connection, codec: Codec, keys: list[tuple[Any, ...]]
+    cursor: DBAPICursor, codec: Codec, keys: list[tuple[Any, ...]]
 ) -> dict[tuple[Any, ...], tuple[str, tuple[Any, ...]]]:
     """Which keys are stored: key to (reference, figures).
 
@@ -191,14 +195,14 @@ def _look_up(
         part = keys[start : start + _LOOKED_UP_AT_ONCE]
         values = ", ".join([one] * len(part))
         statement = f"WITH wanted ({', '.join(names)}) AS (VALUES {values}) {select}"
-        for row in connection.exec_driver_sql(statement, tuple(cell for key in part for cell in key)):
-            writer, number, *rest = row
+        cursor.execute(statement, tuple(cell for key in part for cell in key))
+        for writer, number, *rest in cursor.fetchall():
             found[tuple(rest[:width])] = (f"{kind.row.kind}:{writer}/{number}", tuple(rest[width:]))
     return found
 
 
-def _write(connection: sa.Connection, new: list[_Sorted], writer: str, at_us: int) -> list[list[Row]]:
-    last, previous_hash = last_link(connection, writer)
+def _write(cursor: DBAPICursor, new: list[_Sorted], writer: str, at_us: int) -> list[list[Row]]:
+    last, previous_hash = _last_link(cursor, writer)
     first_number = number = last + 1
     added: list[list[Row]] = []
     chained: list[tuple[str, list[tuple[Cell, ...]]]] = []
@@ -207,7 +211,7 @@ def _write(connection: sa.Connection, new: list[_Sorted], writer: str, at_us: in
         numbered = [(writer, at, *cells) for at, cells in enumerate(each.cells, start=number)]
         marks = ", ".join([MARK] * len(codec.columns))
         statement = f"INSERT INTO {codec.kind.table.name} ({', '.join(codec.columns)}) VALUES ({marks})"  # noqa: S608 names are the schema's own, values are bound
-        connection.exec_driver_sql(statement, numbered)
+        cursor.executemany(statement, numbered)
         added.append(codec.number(each.rows, writer, number))
         chained.append((codec.kind.row.kind, numbered))
         number += len(numbered)
@@ -219,16 +223,7 @@ def _write(connection: sa.Connection, new: list[_Sorted], writer: str, at_us: in
         last_number=number - 1,
         committed_at_us=at_us,
     )
-    connection.execute(
-        sa.insert(LINK).values(
-            writer=writer,
-            first_number=first_number,
-            last_number=number - 1,
-            committed_at_us=at_us,
-            previous_hash=previous_hash,
-            hash=digest,
-        )
-    )
+    cursor.execute(_LINK, (writer, first_number, number - 1, at_us, previous_hash, digest))
     return added
 
 

@@ -46,6 +46,7 @@ class Codec:
     Attributes:
         columns: all columns of the table, ``writer`` and ``number`` first, derived ones last.
         fields: the columns that are fields of the row, ``writer`` and ``number`` first.
+        select: the statement that gives these columns of every row.
         types: the Python types that each column may hold.
     """
 
@@ -53,6 +54,7 @@ class Codec:
         self.kind = kind
         self.columns = tuple(column.name for column in kind.table.columns)
         self.fields = tuple(field.name for field in fields(kind.row))
+        self.select = sa.select(*(kind.table.c[name] for name in self.fields))
         self._derive = [_DERIVED[name] for name in self.columns[len(self.fields) :]]
         assert self.columns[: len(self.fields)] == self.fields, f"columns of {kind.table.name} differ from its row"
         whole = {column.name for column in kind.table.columns if isinstance(column.type, sa.BigInteger)}

@@ -13,7 +13,9 @@ import sqlalchemy as sa
 from gpuledger.ledger.schema import (
     DEVICE_EVENT,
     DRIVER_RECORD,
+    HOLD,
     PASS,
+    PLACEMENT,
     POLICY,
     PROCESS_IDENTITY,
     SEAL,
@@ -21,9 +23,10 @@ from gpuledger.ledger.schema import (
     USAGE_CORRECTION,
     USAGE_RECORD,
     WATCH,
+    WORKLOAD_EVENT,
 )
+from gpuledger.model.row_kinds import ROWS
 from gpuledger.model.rows import (
-    ROWS,
     DeviceEvent,
     DriverRecord,
     Pass,
@@ -36,6 +39,7 @@ from gpuledger.model.rows import (
     UsageRecord,
     Watch,
 )
+from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,15 +128,28 @@ KINDS: tuple[Kind, ...] = (
         ),
         ends=SIGHTING.c.until_us,
     ),
+    _kind(
+        PlacementRow,
+        PLACEMENT,
+        time="placement",
+        figures=("class_name", "region", "machine", "pool", "devices", "count", "share_num", "share_den"),
+    ),
+    _kind(
+        WorkloadEvent,
+        WORKLOAD_EVENT,
+        time="at_us",
+        figures=("state", "at_us", "source", "requested_class", "placement"),
+    ),
+    _kind(Hold, HOLD, time="at_us", figures=("at_us", "placement", "expires_at_us")),
     _kind(UsageRecord, USAGE_RECORD, time="hour_us", figures=("quantity",)),
     _kind(UsageCorrection, USAGE_CORRECTION, time="hour_us", figures=("delta", "reason")),
     _kind(Pass, PASS, time="at_us", figures=()),
     _kind(PolicyVersion, POLICY, time="applied_at_us", figures=("effective_from_us", "document_hash")),
     _kind(Seal, SEAL, time="at_us", figures=("heads", "root")),
 )  # fmt: skip
-"""Every kind, in the order of :data:`gpuledger.model.rows.ROWS`: the order in which a transaction chains them."""
+"""Every kind, in the order of :data:`gpuledger.model.row_kinds.ROWS`: the order in which a transaction chains them."""
 
 KIND_OF: dict[type[Row], Kind] = {kind.row: kind for kind in KINDS}
 """The table of a row class."""
 
-assert tuple(kind.row for kind in KINDS) == ROWS, "kinds.KINDS and model.rows.ROWS must list the same kinds"
+assert tuple(kind.row for kind in KINDS) == ROWS, "kinds.KINDS and model.row_kinds.ROWS must list the same kinds"

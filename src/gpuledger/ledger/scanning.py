@@ -83,7 +83,7 @@ def scan_rows(
         pairs = set(wanted.pids)
         conditions.append(_pairs(kind, pairs))
         pairs = pairs if len(pairs) > _PAIRS_IN_SQL else None
-    statement = sa.select(*(columns[name] for name in CODECS[kind.row].fields)).where(*conditions)
+    statement = CODECS[kind.row].select.where(*conditions)
     if wanted.limit is not None and pairs is None:
         statement = statement.limit(wanted.limit)
     rows = _stream_all(connection, kind, statement, wanted, sorted(writers), batch, by_time)

@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """The version this program reads and writes: the number of migrations, kept in the file's ``user_version``."""
 
 METADATA = sa.MetaData()
@@ -84,11 +84,11 @@ WATCH = _table(
     _text("host", _HOST),
     _text("device", "UUID of the GPU; empty when the source watches the whole host."),
     _text("source", "What looked: driver (accounting and living lists) or process (naming)."),
-    _text("method", "How it looked: nvml, nvidia-smi, import or simulated for drivers; poll for naming."),
+    _text("method", "nvml, nvidia-smi, import or simulated for drivers; ebpf, connector or poll for naming."),
     _whole("interval_ms", "Time between two looks, ms; 0 where it looked once."),
     _whole("since_us", "Start of the span, microseconds UTC; equal to until_us for a single look."),
     _whole("until_us", "End of the span, microseconds UTC."),
-    _text("status", "ok, or the reason why the whole span is UNKNOWN."),
+    _text("status", "ok; idle when it is proven that nothing ran; or the reason why the whole span is UNKNOWN."),
     _whole("readings", "Number of looks in the span."),
     _whole("new_rows", "Finished processes found in the span that were not known before."),
     _whole("living", "Most contexts seen alive at one look."),
@@ -109,9 +109,9 @@ PROCESS_IDENTITY = _table(
         "started_at_us", "Wall-clock start, microseconds UTC; NULL when the source does not know it.", nullable=True
     ),
     _whole("seen_at_us", "When it was read, alive, microseconds UTC."),
-    _text("method", "How it was read: poll, pid-map or nvidia-smi."),
+    _text("method", "How it was read: ebpf, connector, poll, pid-map or nvidia-smi."),
     _text("grade", "kernel (unit, cgroup and uid read from the kernel) or claimed (somebody's word)."),
-    _text("text_key", "Key of its text in identity_text; the text may have been forgotten since."),
+    _text("text_key", "Key of its text in identity_text, which can be forgotten; empty if it ended unread."),
     indexes=(sa.Index("process_identity_seen", "seen_at_us", "started_at_us"),),
 )
 
@@ -176,6 +176,55 @@ SIGHTING = _table(
     indexes=(sa.Index("sighting_until", "until_us", "since_us", "context_started_at_us"),),
 )
 
+PLACEMENT = _table(
+    "placement",
+    "What a workload is placed on: class, region, machine, devices and share.",
+    ("placement",),
+    _text("placement", "Key: the first 32 hex digits of the SHA-256 over all of it."),
+    _text("class_name", "Accounting class, e.g. H100-80GB, A100-SXM4-40GB/1g.5gb, or cpu."),
+    _text("region", "Region, may be empty."),
+    _text("machine", "Machine, may be empty."),
+    _text("pool", "Pool, may be empty."),
+    _text("devices", "JSON list of device UUIDs, sorted; [] where only their number is known."),
+    _whole("count", "Number of devices; 0 for class cpu."),
+    _whole("share_num", "Numerator of the share of each device."),
+    _whole("share_den", "Denominator of the share of each device."),
+)
+
+WORKLOAD_EVENT = _table(
+    "workload_event",
+    "One transition of one workload, as a control plane, batch system or trace tells it.",
+    ("workload", "event_id"),
+    _text("workload", "The control plane's id of the workload."),
+    _text("event_id", "The event's own id; the same id with the same content is the same event."),
+    _whole("sequence", "1, 2, ... in the order in which the ledger learned of the workload's events."),
+    _text("state", "pending, provisioning, downloading, booting, running, stopping, stopped or failed."),
+    _whole("at_us", "When it happened at the runtime, microseconds UTC."),
+    _whole("recorded_at_us", "When the ledger learned of it, microseconds UTC."),
+    _text("source", "Who says so: a controller's name, slurm, trace or runtime."),
+    _whole("is_declared", "1 for the past that an importer declares; 0 for a live control plane."),
+    _text("subject", "Key of its owner's text in identity_text."),
+    _text("requested_class", "The class asked for, may be empty."),
+    _text("placement", "Key of its placement; empty where the event names none."),
+    indexes=(
+        sa.Index("workload_event_order", "workload", "at_us", "sequence"),
+        sa.Index("workload_event_at", "at_us", "workload"),
+    ),
+)
+
+HOLD = _table(
+    "hold",
+    "A claim of a workload on capacity, or its end.",
+    ("workload", "sequence", "change"),
+    _text("workload", "Who holds."),
+    _whole("sequence", "Sequence of the event that changed it; 0 for a hold taken before any event."),
+    _text("change", "taken, confirmed or released."),
+    _whole("at_us", "When, microseconds UTC."),
+    _text("placement", "Key of what is held."),
+    _whole("expires_at_us", "When an unconfirmed hold lapses, microseconds UTC; NULL when it does not.", nullable=True),
+    indexes=(sa.Index("hold_at", "at_us"),),
+)
+
 USAGE_RECORD = _table(
     "usage_record",
     "What one subject used of one device in one UTC hour, by one meter; immutable.",
@@ -199,8 +248,7 @@ sa.Index(
     "usage_record_open",
     USAGE_RECORD.c.meter,
     USAGE_RECORD.c.hour_us,
-    sqlite_where=USAGE_RECORD.c.context.like("%@%"),
-    postgresql_where=USAGE_RECORD.c.context.like("%@%"),
+    sqlite_where=USAGE_RECORD.c.context.like("%@%"),  # to name another engine here loads all of it at every start
 )
 
 USAGE_CORRECTION = _table(

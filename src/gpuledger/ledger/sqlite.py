@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.errors import Corrupt, GpuledgerError, Misconfigured, Refused, Unavailable
 from gpuledger.ledger.places import is_there
@@ -31,6 +32,9 @@ MARK = "?"
 
 POSITION = "instr"
 """The function that gives the 1-based position of a text in another; ``strpos`` on PostgreSQL."""
+
+OPEN_RECORDS = "usage_record INDEXED BY usage_record_open"
+"""Records of contexts that were open, through the small index of no others; plain ``usage_record`` on PostgreSQL."""
 
 JOINED = "group_concat({}, ',')"
 """The aggregate that joins values with commas; ``string_agg`` of a text on PostgreSQL."""
@@ -87,7 +91,7 @@ def open_connection(path: Path, *, mode: str, busy_timeout_ms: int = BUSY_TIMEOU
     with mapped(path):
         if mode == "append":
             _create(path)
-        _judge(path, _signature(path), mode)
+        _judge(path, _signature(path, mode), mode)
         if mode == "append" and _holds(path, "-wal"):
             # The log may hold a newer version than the header; a writing connection would already write it out.
             with closing(_connect(path, "mode=ro", busy_timeout_ms)) as connection:
@@ -133,9 +137,13 @@ def _create(path: Path) -> None:
         os.close(descriptor)
 
 
-def _signature(path: Path) -> Signature:
-    """Read the header without SQLite, which would already write to some files while looking."""
-    with path.open("rb") as file:
+def _signature(path: Path, mode: str) -> Signature:
+    """Read the header without SQLite, which would already write to some files while looking.
+
+    Who is to append asks for the right to write here: SQLite would say so only at the first append, and leave
+    an empty log behind.
+    """
+    with path.open("r+b" if mode == "append" else "rb") as file:
         header = file.read(100)
     if header and (len(header) < 100 or not header.startswith(_MAGIC)):
         raise _damaged(path, "it is not an SQLite database")
@@ -232,16 +240,22 @@ def _pragma(connection: sa.Connection, name: str) -> int:
     return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
 
 
+def bare_cursor(connection: sa.Connection) -> DBAPICursor:
+    """The driver's own cursor: SQLAlchemy's results cost three times what SQLite does for a few rows."""
+    return connection.connection.cursor()
+
+
 @contextmanager
 def transaction(connection: sa.Connection, *, write: bool) -> Iterator[None]:
     """One transaction: with ``write`` the only one at a time, else a snapshot for several reads."""
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+    cursor = bare_cursor(connection)
+    cursor.execute("BEGIN IMMEDIATE" if write else "BEGIN")
     try:
         yield
-        connection.exec_driver_sql("COMMIT")
+        cursor.execute("COMMIT")
     except BaseException:
         if not connection.invalidated and in_transaction(connection):
-            connection.exec_driver_sql("ROLLBACK")
+            cursor.execute("ROLLBACK")
         raise
 
 
@@ -252,9 +266,19 @@ def in_transaction(connection: sa.Connection) -> bool:
     return driver.in_transaction
 
 
-def erase_traces(connection: sa.Connection) -> None:
-    """Move every page out of the write-ahead log and empty it, so that deleted text is nowhere any more."""
-    connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+def erase_traces(connection: sa.Connection, path: Path) -> None:
+    """Move every page out of the write-ahead log and empty it, so that deleted text is nowhere any more.
+
+    Raises:
+        Unavailable: ``log-in-use`` when somebody reads from the log for longer than is waited for.
+    """
+    is_busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+    if is_busy:
+        raise Unavailable(
+            "log-in-use",
+            f"the texts are deleted from {path}, and still stand in its write-ahead log, which somebody reads",
+            hint=f"run the command again once they are done; see who: fuser -v {path}-wal",
+        )
 
 
 def damaged_pages(connection: sa.Connection) -> list[str]:

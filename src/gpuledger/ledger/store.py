@@ -24,7 +24,7 @@ from gpuledger.ledger.codec import CODECS
 from gpuledger.ledger.kinds import KIND_OF, KINDS
 from gpuledger.ledger.places import path_of
 from gpuledger.ledger.schema import LINK, SEAL
-from gpuledger.ledger.sums import OpenRecord, UsageSum
+from gpuledger.ledger.sums import UsageSum
 from gpuledger.ledger.texts import TextBook
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
@@ -175,12 +175,18 @@ class Ledger:
             return cast("Seal", row)
 
     def forget(self, keys: Iterable[str]) -> int:
-        """Delete the text of these keys for good, also from the write-ahead log. Returns how many there were."""
+        """Delete the text of these keys for good, also from the write-ahead log. Returns how many there were.
+
+        Without keys only the log is emptied: what a call before could not finish.
+
+        Raises:
+            Unavailable: ``log-in-use``; the texts are deleted, and not yet gone from the log.
+        """
         self._refuse_reader()
         with self._mapped():
             with sqlite.transaction(self._connection, write=True):
                 gone = self._texts.delete(keys)
-            sqlite.erase_traces(self._connection)
+            sqlite.erase_traces(self._connection, self.path)
             return gone
 
     def _refuse_reader(self) -> None:
@@ -253,9 +259,7 @@ class Ledger:
                 hint=f"KIND:WRITER/NUMBER, with KIND one of {', '.join(sorted(_KIND_BY_NAME))}",
             )
         codec, table = CODECS[kind.row], kind.table
-        statement = sa.select(*(table.c[name] for name in codec.fields)).where(
-            table.c.writer == parts[2], table.c.number == int(parts[3])
-        )
+        statement = codec.select.where(table.c.writer == parts[2], table.c.number == int(parts[3]))
         with self._mapped():
             found = self._connection.execute(statement).first()
         if found is None:
@@ -265,7 +269,7 @@ class Ledger:
     def newest(self, kind: type[R]) -> list[R]:
         """The last row of a kind in each writer's chain: where it stands is known, however long the history."""
         codec, table = CODECS[kind], KIND_OF[kind].table
-        last = sa.select(*(table.c[name] for name in codec.fields)).order_by(table.c.number.desc()).limit(1)
+        last = codec.select.order_by(table.c.number.desc()).limit(1)
         with self._mapped():
             found = [self._connection.execute(last.where(table.c.writer == name)).first() for name in self._writers()]
         return cast("list[R]", codec.decode([tuple(row) for row in found if row is not None]))
@@ -301,12 +305,14 @@ class Ledger:
     def _writers(self) -> list[str]:
         # From name to next name by the index: a busy agent's chain has a link a second.
         names: list[str] = []
-        following = sa.select(sa.func.min(LINK.c.writer))
-        name = self._connection.execute(following).scalar()
-        while name is not None:
+        following = f"SELECT MIN(writer) FROM {LINK.name} WHERE writer > {sqlite.MARK}"  # noqa: S608 the schema's own name
+        cursor = sqlite.bare_cursor(self._connection)
+        while True:
+            cursor.execute(following, (names[-1] if names else "",))
+            name = cursor.fetchall()[0][0]
+            if name is None:
+                return names
             names.append(str(name))
-            name = self._connection.execute(following.where(LINK.c.writer > name)).scalar()
-        return names
 
     def latest_root(self) -> str | Missing:
         """Root of the last seal, for keeping elsewhere; Missing before the first."""
@@ -347,11 +353,6 @@ class Ledger:
         hour_us, day_us."""
         with self._mapped():
             return sums.sum_usage(self._connection, meter, since_us, until_us, by)
-
-    def open_records(self, meter: str, since_us: int | None = None, until_us: int | None = None) -> list[OpenRecord]:
-        """Records whose context was open when recorded, and the driver's row that settled it since."""
-        with self._mapped():
-            return sums.open_records(self._connection, meter, since_us, until_us)
 
     def settled_since(
         self, meter: str, since_us: int | None = None, until_us: int | None = None, by: Sequence[str] = ()

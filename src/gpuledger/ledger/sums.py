@@ -7,19 +7,17 @@ it is never stored.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from gpuledger.ledger.codec import CODECS
 from gpuledger.ledger.kinds import KIND_OF
 from gpuledger.ledger.scanning import overlaps
 from gpuledger.ledger.schema import WATCH
-from gpuledger.ledger.sqlite import JOINED, POSITION
+from gpuledger.ledger.sqlite import JOINED, OPEN_RECORDS, POSITION
 from gpuledger.model.meters import METERS, Grade
 from gpuledger.model.moments import DAY_US
-from gpuledger.model.rows import UsageRecord, Watch
+from gpuledger.model.rows import Watch
 
 _PARTS: dict[str, str] = {
     "subject": "subject",
@@ -34,38 +32,20 @@ _ALL_TIME = 2**62
 _SAMPLED = frozenset(meter.name for meter in METERS if Grade.SETTLED not in meter.grades)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageSum:
+class UsageSum(NamedTuple):
     """One group of a sum over records and corrections.
 
     Args:
         key: the group, in the order of ``by``.
-        quantity: all of it: settled + gone + open + corrected, in the meter's unit.
-        settled: what the driver had settled when it was recorded.
-        gone: contexts that had ended without a driver row.
-        open: contexts that were still open then; see :func:`open_records`.
+        quantity: all of it, corrections included, in the meter's unit.
+        settled: what of it the driver had settled when it was recorded; 0 where nothing is ever settled.
         corrected: corrections, signed.
     """
 
     key: tuple[str | int, ...]
     quantity: int
     settled: int
-    gone: int
-    open: int
     corrected: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenRecord:
-    """A record of a context that was still open when its hour was recorded.
-
-    Args:
-        record: the record.
-        settled_by: reference of the driver's row that has settled the context since; empty while there is none.
-    """
-
-    record: UsageRecord
-    settled_by: str
 
 
 def _check(by: Sequence[str]) -> None:
@@ -100,23 +80,19 @@ def sum_usage(
     # Grouped by something even without a key, so that there is a row only where there are records.
     grouped = keys[:-2] or "meter"
     parts = f"WHERE meter = :meter AND hour_us >= :since_us AND hour_us < :until_us GROUP BY {grouped}"
-    # What is only sampled is never settled: the two sums more would take a tenth of the time.
-    graded = meter not in _SAMPLED
-    part = "SUM(CASE context WHEN '{}' THEN quantity ELSE 0 END)"
-    settled_and_gone = f"{part.format('settled')}, {part.format('gone')}" if graded else "0, 0"
-    records = f"SELECT {keys}SUM(quantity), {settled_and_gone} FROM usage_record {parts}"  # noqa: S608 the schema's own names, values are bound
+    # What is only sampled is never settled: the sum more would take a tenth of the time.
+    of_settled = "0" if meter in _SAMPLED else "SUM(CASE context WHEN 'settled' THEN quantity ELSE 0 END)"
+    records = f"SELECT {keys}SUM(quantity), {of_settled} FROM usage_record {parts}"  # noqa: S608 the schema's own names, values are bound
     corrections = f"SELECT {keys}SUM(delta) FROM usage_correction {parts}"  # noqa: S608 as above
     bound = _bound(meter, since_us, until_us)
     width = len(by)
-    found = {row[:width]: (*row[width:], 0) for row in _tuples(connection, records, bound)}
-    for row in _tuples(connection, corrections, bound):
-        quantity, settled, gone, _ = found.get(row[:width], (0, 0, 0, 0))
-        found[row[:width]] = (quantity + row[width], settled, gone, row[width])
-    return [
-        UsageSum(key=key, quantity=quantity, settled=settled, gone=gone, open=quantity - settled - gone - corrected,
-                 corrected=corrected)
-        for key, (quantity, settled, gone, corrected) in sorted(found.items())
-    ]  # fmt: skip
+    deltas = {row[:width]: row[width] for row in _tuples(connection, corrections, bound)}
+    found: list[UsageSum] = []
+    for *key, quantity, settled in _tuples(connection, records, bound):
+        delta = deltas.pop(tuple(key), 0)
+        found.append(UsageSum(tuple(key), quantity + delta, settled, delta))
+    found += [UsageSum(key, delta, 0, delta) for key, delta in deltas.items()]
+    return sorted(found)
 
 
 def settled_since(
@@ -124,7 +100,8 @@ def settled_since(
 ) -> dict[tuple[str | int, ...], int]:
     """Of what was open when its hour was recorded: what the driver has settled by now, by the key of a sum.
 
-    The rule is that of :func:`open_records`; one context is open for many hours, so its row is looked up once.
+    ``context`` is ``PID@START`` there, so the driver's row is found by its natural key ``start:START``. One
+    context is open for many hours, so its row is looked up once.
     """
     _check(by)
     named = "".join(f"{_PARTS[part]} AS key_{position}, " for position, part in enumerate(by))
@@ -134,7 +111,7 @@ def settled_since(
     statement = f"""
         WITH o AS MATERIALIZED (
             SELECT {named}host AS at_host, device AS at_device, context, SUM(quantity) AS quantity
-            FROM usage_record
+            FROM {OPEN_RECORDS}
             WHERE meter = :meter AND hour_us >= :since_us AND hour_us < :until_us AND context LIKE '%@%'
             GROUP BY {parts}host, device, context
         )
@@ -147,31 +124,6 @@ def settled_since(
     return {tuple(key): int(quantity) for *key, quantity in rows if quantity is not None}
 
 
-def open_records(connection: sa.Connection, meter: str, since_us: int | None, until_us: int | None) -> list[OpenRecord]:
-    """Records of contexts that were open when recorded, each with the driver's row that settled it since.
-
-    ``context`` is ``PID@START`` there, so the driver's row is found by its natural key ``start:START``.
-    """
-    at = f"{POSITION}(r.context, '@')"
-    fields = CODECS[UsageRecord].fields
-    statement = f"""
-        SELECT {", ".join(f"r.{name}" for name in fields)}, d.writer, d.number
-        FROM usage_record AS r
-        LEFT JOIN driver_record AS d
-          ON d.host = r.host AND d.device = r.device
-         AND d.pid = CAST(substr(r.context, 1, {at} - 1) AS INTEGER)
-         AND d.natural_key = 'start:' || substr(r.context, {at} + 1)
-        WHERE r.meter = :meter AND r.hour_us >= :since_us AND r.hour_us < :until_us AND r.context LIKE '%@%'
-        ORDER BY r.hour_us, r.writer, r.number"""  # noqa: S608 names are the schema's own, values are bound
-    rows = connection.execute(sa.text(statement), _bound(meter, since_us, until_us)).fetchall()
-    records = CODECS[UsageRecord].decode([row[:-2] for row in rows])
-    found = []
-    for record, row in zip(records, rows, strict=True):
-        assert isinstance(record, UsageRecord)
-        found.append(OpenRecord(record=record, settled_by="" if row[-2] is None else f"driver:{row[-2]}/{row[-1]}"))
-    return found
-
-
 def watched_spans(
     connection: sa.Connection, devices: Iterable[tuple[str, str]], since_us: int | None, until_us: int | None
 ) -> list[Watch]:
@@ -182,13 +134,12 @@ def watched_spans(
     """
     of_place = "FROM watch WHERE host = :host AND device = :device AND source = 'driver'"
     of_method = f"{of_place} AND method = :method"
-    touching = (
-        f"{of_method} AND since_us < :until_us AND until_us >= :since_us "
-        "AND (until_us > :since_us OR since_us = :since_us)"
-    )
+    touching = f"{of_method} AND since_us < :until_us AND (until_us > :since_us OR since_us = :since_us)"
     watched = f"SELECT since_us, until_us, status {touching} AND status = 'ok' ORDER BY since_us"
     unwatched = f"SELECT since_us, until_us, status {touching} AND status <> 'ok' ORDER BY since_us"
-    joined = f"SELECT {JOINED.format('since_us')}, {JOINED.format('until_us')} FROM ({watched}) AS watched"  # noqa: S608 as above
+    ok = "CASE status WHEN 'ok' THEN {} END"
+    starts_and_ends = ", ".join(JOINED.format(ok.format(edge)) for edge in ("since_us", "until_us"))
+    joined = f"SELECT {starts_and_ends}, COUNT(CASE WHEN status <> 'ok' THEN 1 END) {touching}"
     method_after = f"SELECT MIN(method) {of_place} AND method > :method"
     earliest = f"SELECT since_us, until_us, status {of_method} ORDER BY since_us LIMIT 1"
     window = _bound("", since_us, until_us)
@@ -201,9 +152,10 @@ def watched_spans(
         while (method := _tuples(connection, method_after, kind)[0][0]) is not None:
             kind["method"] = method
             bound = {**kind, **window}
-            merged = _unbroken(*_tuples(connection, joined, bound)[0])
-            merged = merged or _merged(_tuples(connection, watched, bound))
-            merged += _merged(_tuples(connection, unwatched, bound))
+            starts, ends, others = _tuples(connection, joined, bound)[0]
+            merged = _unbroken(starts, ends) or _merged(_tuples(connection, watched, bound))
+            if others:
+                merged += _merged(_tuples(connection, unwatched, bound))
             looks += [(*span, method) for span in merged]
             firsts += [(*row, method) for row in _tuples(connection, earliest, kind)]
         looks += sorted(firsts)[:1]

@@ -65,6 +65,7 @@ class AgentPlan:
         flush_us: longest time that spans stay unwritten.
         once: look once and end.
         enable_accounting: switch the driver's accounting on where it is off.
+        naming_note: why a better method of naming is not used; may be empty.
     """
 
     host: str
@@ -73,6 +74,7 @@ class AgentPlan:
     flush_us: int
     once: bool = False
     enable_accounting: bool = False
+    naming_note: str = ""
 
 
 class Agent:
@@ -120,6 +122,7 @@ class Agent:
             key_of=ledger.key_of,
             beat=Beat(interval_us=plan.interval_us, flush_us=plan.flush_us),
             memory=recall(ledger, host=plan.host, now_us=clock.now_us()),
+            naming_note=plan.naming_note,
         )
 
     def run(self) -> None:
@@ -166,6 +169,7 @@ class Agent:
 
     def stop(self) -> None:
         """Write what is unwritten, and seal."""
+        self._watcher.close()
         at_us = self._clock.now_us()
         self._backlog += self._observer.flush(self._source.method, at_us)
         self._ledger.append(self._backlog, writer=f"{self.plan.host}.agent", at_us=at_us)

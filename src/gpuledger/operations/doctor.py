@@ -15,7 +15,7 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US, SECOND_US, iso
 from gpuledger.model.readings import DeviceReading
 from gpuledger.model.rows import Watch
-from gpuledger.operations.start_agent import choose_source
+from gpuledger.operations.start_agent import METHODS, best_method, choose_source
 from gpuledger.sources import procfs
 
 _QUIET_US = 10 * MINUTE_US
@@ -85,27 +85,44 @@ def _naming() -> Iterator[Check]:
         )  # fmt: skip
     else:
         yield Check(name="pid-namespace", verdict=Verdict.OK, sentence="the host's own: the driver's pids are ours")
-    other = procfs.read_identity(1)
+    naming, other = _method(), procfs.read_identity(1)
     if isinstance(other, Missing):
         yield Check(
             name="proc", verdict=Verdict.FOUND, sentence=f"other people's processes cannot be read ({other.reason})",
             hint="run the agent as root, or mount /proc without hidepid",
         )  # fmt: skip
+    elif other.unread and naming.verdict is Verdict.OK:
+        parts = " and ".join(part.partition(":")[0] for part in other.unread)
+        sentence = f"other people's processes can be read; their {parts} come with the kernel's events"
+        yield Check(name="proc", verdict=Verdict.OK, sentence=sentence)
     elif other.unread:
         parts = ", ".join(part.partition(":")[0] for part in other.unread)
         yield Check(
             name="proc",
             verdict=Verdict.NOTE,
             sentence=f"other people's processes can be read, but for their {parts}: rules that match on it miss them",
-            hint="run the agent as root",
+            hint="run the agent as root, or with CAP_SYS_PTRACE",
         )
     else:
         yield Check(name="proc", verdict=Verdict.OK, sentence="other people's processes can be read")
-    yield Check(
-        name="naming", verdict=Verdict.NOTE,
-        sentence="by polling: a process that lives shorter than the interval can be missed, and is counted as such",
-        hint="gpuledger blind   (prints the chance by length)",
-    )  # fmt: skip
+    yield naming
+
+
+def _method() -> Check:
+    """The best way of naming that this machine lets; tried, and let go again."""
+    method, refusals = best_method()
+    if method == METHODS[0]:
+        sentence = "by kernel events (eBPF): every process that opens a GPU, however short it lives"
+        return Check(name="naming", verdict=Verdict.OK, sentence=sentence)
+    short = "a process that lives shorter than the interval can be missed, and is counted as such"
+    sentence = f"by polling: {short}" if method == "poll" else "by the process connector: opens of a GPU are not seen"
+    return Check(
+        name="naming",
+        verdict=Verdict.NOTE,
+        sentence=sentence,
+        hint=refusals[0].hint,
+        findings=tuple(f"not by {refusal.method}: {refusal.message}" for refusal in refusals),
+    )
 
 
 def _last_look(ledger: Ledger, host: str) -> Watch | Missing:

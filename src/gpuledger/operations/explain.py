@@ -18,8 +18,8 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, iso
 from gpuledger.model.quantities import Context
 from gpuledger.model.reasons import UNATTRIBUTED
+from gpuledger.model.row_kinds import ROWS
 from gpuledger.model.rows import (
-    ROWS,
     DriverRecord,
     Pass,
     ProcessIdentity,

@@ -8,7 +8,7 @@ from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US
 from gpuledger.model.readings import FinishedRow
-from gpuledger.model.reasons import UnknownReason
+from gpuledger.model.reasons import IDLE, UnknownReason
 from gpuledger.model.rows import DeviceEvent, DriverRecord, Sighting, Watch
 from gpuledger.watching.accounting import RING_ROWS, AccountingList, remembered
 from gpuledger.watching.contexts import LiveContext
@@ -16,6 +16,7 @@ from gpuledger.watching.observer import Memory
 
 _MODES = {
     "ok": "enabled",
+    IDLE: "enabled",
     UnknownReason.EMPTY_LEDGER: "enabled",
     UnknownReason.RING_OVERFLOW: "enabled",
     UnknownReason.ACCOUNTING_DISABLED: "disabled",

@@ -191,20 +191,22 @@ def recorded_amounts(
     time_column = {Grain.HOUR: ("hour_us",), Grain.DAY: ("day_us",), Grain.WINDOW: ()}[grain]
     by = ("subject", *(("host", "device") if placed else ()), *time_column)
     settled_since = ledger.settled_since(meter.name, since_us=since_us, until_us=until_us, by=by) if graded else {}
-    for row in ledger.sum_usage(meter.name, since_us=since_us, until_us=until_us, by=by):
-        settled = min(row.quantity, row.settled + row.corrected + settled_since.get(row.key, 0)) if graded else 0
-        settled = max(settled, 0) if row.quantity >= 0 else settled
-        host, device = (str(part) for part in row.key[1:3]) if placed else ("", "")
+    for key, quantity, was_settled, corrected in ledger.sum_usage(
+        meter.name, since_us=since_us, until_us=until_us, by=by
+    ):
+        settled = min(quantity, was_settled + corrected + settled_since.get(key, 0)) if graded else 0
+        settled = max(settled, 0) if quantity >= 0 else settled
+        host, device = (str(part) for part in key[1:3]) if placed else ("", "")
         yield Amount(
             meter=meter.name,
-            subject=str(row.key[0]),
+            subject=str(key[0]),
             host=host,
             device=device,
-            at_us=int(row.key[-1]) if time_column else since_us,
+            at_us=int(key[-1]) if time_column else since_us,
             grain=grain,
-            quantity=row.quantity,
+            quantity=quantity,
             settled=settled,
-            observed=row.quantity - settled if graded else 0,
+            observed=quantity - settled if graded else 0,
         )
 
 

@@ -17,7 +17,8 @@ from gpuledger.model.checks import Check, Verdict, VerifyReport
 from gpuledger.model.meters import METERS
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US, HOUR_US, iso
-from gpuledger.model.rows import ROWS, Pass, UsageCorrection, UsageRecord
+from gpuledger.model.row_kinds import ROWS
+from gpuledger.model.rows import Pass, UsageCorrection, UsageRecord
 from gpuledger.operations.evidence import covered_spans, load_evidence
 from gpuledger.operations.touched import seen_by
 

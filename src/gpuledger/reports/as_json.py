@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
 from gpuledger.model.problem import Problem
-from gpuledger.model.usage import NeverAccounted, SeenOnce, UnattributedLine, UnknownSpan, UnsettledRow
+from gpuledger.model.reasons import IDLE_MEANING
+from gpuledger.model.usage import NeverAccounted, SeenOnce, UnattributedLine, UnknownSpan, UnsettledRow, Watched
 
 Json = None | bool | int | str | list["Json"] | dict[str, "Json"]
 """What JSON holds here: no floats. Exact products are strings of digits."""
@@ -27,6 +28,11 @@ def missing(**values: int | Missing) -> dict[str, Json]:
     """Why each ``null`` of a row is one; nothing at all where every value is known."""
     reasons: dict[str, Json] = {name: value.reason for name, value in values.items() if isinstance(value, Missing)}
     return {"missing": reasons} if reasons else {}
+
+
+def idle(watched: Watched) -> Json:
+    """``{seconds, why}``: the part of the watched time that is proven idle; ``why`` is empty where there is none."""
+    return {"seconds": watched.idle, "why": IDLE_MEANING if watched.idle else ""}
 
 
 def unattributed(quantity: int | Missing, lines: Iterable[UnattributedLine]) -> Json:

@@ -8,17 +8,13 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from gpuledger.model.blind import BlindReport
-from gpuledger.model.durations import count, duration_ms, percent, several
-from gpuledger.model.meters import METERS
+from gpuledger.model.durations import count, duration_ms, duration_s, percent, several
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
 from gpuledger.reports import as_csv, as_json, unseen
 from gpuledger.reports.as_json import Json
 from gpuledger.reports.cells import UNKNOWN, heading, indented, stacked
 from gpuledger.reports.columns import GAP, LEAST_NAME, Column, Fitted
-
-UNITS: dict[str, str] = {meter.name: meter.unit for meter in METERS}
-"""The unit of every meter by its name."""
 
 MOST_INTERVALS = 6
 """Intervals whose chances are listed; shorter ones are counted, and JSON has them all."""
@@ -42,6 +38,7 @@ def to_json(report: BlindReport) -> dict[str, Json]:
             for size in report.sizes
         ],
         "watched": {"seconds": report.watched.seconds, "of": report.watched.of},
+        "idle": as_json.idle(report.watched),
         "unattributed": {
             "unit": "ms",
             "quantity": as_json.number(report.unattributed_ms),
@@ -64,11 +61,26 @@ def to_json(report: BlindReport) -> dict[str, Json]:
             for chance in report.chances
         ],
         "problems": as_json.problems(report.problems),
+        "naming": {
+            "seconds": report.named.seconds,
+            "of": report.named.of,
+            "reasons": [
+                {
+                    "reason": size.reason,
+                    "seconds": size.seconds,
+                    "spans": size.spans,
+                    "hosts": size.devices,
+                    "meaning": size.meaning,
+                    "command": size.command,
+                }
+                for size in report.nameless
+            ],
+        },
     }
 
 
 def to_csv(report: BlindReport) -> str:
-    """One line for each UNKNOWN span, unattributed cause, open context and service seen once, by ``kind``."""
+    """One line for each UNKNOWN span, cause of missing names or amounts, open context, service seen once, by ``kind``."""
     header = ["kind", "reason", "name", "host", "device", "pid", "since", "until", "quantity", "unit"]
     rows: list[list[as_csv.Value]] = [
         [
@@ -86,6 +98,7 @@ def to_csv(report: BlindReport) -> str:
         for span in report.unknown
     ]
     window = [iso(report.since_us), iso(report.until_us)]
+    rows += [["nameless", size.reason, "", "", "", "", *window, size.seconds, "s"] for size in report.nameless]
     rows += [["unattributed", line.cause, "", "", "", "", *window, line.quantity, "ms"] for line in report.unattributed]
     rows += [
         [
@@ -117,6 +130,7 @@ def to_table(report: BlindReport, *, width: int = 100) -> RenderableType:
             unseen.watched_line(report.watched),
         ],
         unseen.not_seen(report.sizes, report.watched, report.unknown),
+        _naming(report),
         _not_named(report),
         unseen.still_running(report.unsettled, report.unsettled_ms, inside="inside the totals of usage already"),
         unseen.outside_accounting(report.never_accounted),
@@ -124,6 +138,25 @@ def to_table(report: BlindReport, *, width: int = 100) -> RenderableType:
         _chances(report, width=width),
     ]
     return stacked(*unseen.spaced(sections))
+
+
+def _naming(report: BlindReport) -> list[RenderableType]:
+    """In which time names can be missing; nothing where names were taken all the time."""
+    if not report.nameless:
+        return []
+    seconds = sum(size.seconds for size in report.nameless)
+    grid = Fitted(
+        [
+            Column(head="reason", cells=[size.reason for size in report.nameless], justify="left", style="yellow"),
+            Column(head="time", cells=[duration_s(size.seconds) for size in report.nameless], spare=1),
+            Column(head="spans", cells=[count(size.spans) for size in report.nameless], spare=3),
+            Column(head="meaning", cells=[size.meaning for size in report.nameless], justify="left", least=LEAST_NAME),
+        ]
+    )
+    told = f"names can be missing of {duration_s(seconds)} of {duration_s(report.named.of)} host time"
+    helps = [indented(Text.assemble("what helps: ", (command, "bold"))) for command in
+             dict.fromkeys(size.command for size in report.nameless)]  # fmt: skip
+    return [heading("Naming", told), indented(grid), *helps]
 
 
 def _not_named(report: BlindReport) -> list[RenderableType]:

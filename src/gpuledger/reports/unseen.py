@@ -11,6 +11,7 @@ from rich.text import Text
 from gpuledger.model.durations import count, duration_ms, duration_s, memory_mib, percent, several
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
+from gpuledger.model.reasons import IDLE_MEANING
 from gpuledger.model.usage import NeverAccounted, SeenOnce, UnknownSize, UnknownSpan, UnsettledRow, Watched
 from gpuledger.reports.cells import UNKNOWN, cell, device_name, heading, indented, known, reasons
 from gpuledger.reports.columns import LEAST_NAME, Column, Fitted
@@ -20,13 +21,16 @@ MOST_SPANS = 8
 
 
 def watched_line(watched: Watched) -> Text:
-    """``Watched 21 h 26 min of 24 h device time (89.3 %)``."""
+    """``Watched 21 h 26 min of 24 h device time (89.3 %)``, and how much of it is proven idle, saying why."""
     if not watched.of:
         return Text("Watched: no device is known for this time", style="yellow")
     share = percent(Fraction(watched.seconds, watched.of))
     whole = watched.seconds == watched.of
-    style = "" if whole else "yellow"
-    return Text(f"Watched {duration_s(watched.seconds)} of {duration_s(watched.of)} device time ({share})", style=style)
+    line = Text(f"Watched {duration_s(watched.seconds)} of {duration_s(watched.of)} device time ({share})")
+    line.stylize("" if whole else "yellow")
+    if watched.idle:
+        line.append(f"; {duration_s(watched.idle)} of it proven idle: {IDLE_MEANING}", style="not yellow")
+    return line
 
 
 def not_seen(sizes: Sequence[UnknownSize], watched: Watched, spans: Sequence[UnknownSpan] = ()) -> list[RenderableType]:

@@ -42,6 +42,7 @@ def to_json(report: UsageReport) -> dict[str, Json]:
         "unsettled": as_json.unsettled(report.unsettled_quantity, report.unsettled),
         "unknown": as_json.unknown(report.unknown),
         "watched": {"seconds": report.watched.seconds, "of": report.watched.of},
+        "idle": as_json.idle(report.watched),
         "note": report.note,
         "provisional": {
             "quantity": report.provisional,

@@ -1,0 +1,35 @@
+"""How every verb over a window begins: the ledger is opened to read, and ``--since`` and ``--until`` become times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from gpuledger.cli.session import Session
+from gpuledger.ledger.store import Ledger
+from gpuledger.model.meters import METERS
+from gpuledger.operations.usage import window
+
+MeterOption = Annotated[
+    str, typer.Option("--meter", metavar="METER", help=f"One of {', '.join(meter.name for meter in METERS)}.")
+]
+
+
+@contextmanager
+def windowed(session: Session, since: str | None, until: str | None) -> Iterator[tuple[Ledger, int, int]]:
+    """The ledger with the window asked for, microseconds UTC: ``[since_us, until_us)``.
+
+    Args:
+        session: the run of the verb.
+        since: ``--since`` as typed; None where it was not.
+        until: ``--until`` as typed; None where it was not.
+
+    Raises:
+        Misconfigured: ``bad-time``; ``empty-window`` when it ends before it begins.
+    """
+    since_asked, until_asked = session.moment_or_none(since), session.moment_or_none(until)
+    with session.read() as ledger:
+        yield ledger, *window(ledger, since=since_asked, until=until_asked, now_us=session.now_us)

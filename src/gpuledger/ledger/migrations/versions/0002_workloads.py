@@ -1,0 +1,90 @@
+"""Reserved time: transitions of workloads, their placements, holds on capacity. Guarded as every table of rows."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+_ROW = "writer TEXT NOT NULL,\n  number INTEGER NOT NULL"
+_END = "PRIMARY KEY (writer, number)"
+
+_TABLES: dict[str, str] = {
+    "placement": f"""
+  {_ROW},
+  placement TEXT NOT NULL,
+  class_name TEXT NOT NULL,
+  region TEXT NOT NULL,
+  machine TEXT NOT NULL,
+  pool TEXT NOT NULL,
+  devices TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  share_num INTEGER NOT NULL,
+  share_den INTEGER NOT NULL,
+  {_END},
+  UNIQUE (placement)""",
+    "workload_event": f"""
+  {_ROW},
+  workload TEXT NOT NULL,
+  event_id TEXT NOT NULL,
+  sequence INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  at_us INTEGER NOT NULL,
+  recorded_at_us INTEGER NOT NULL,
+  source TEXT NOT NULL,
+  is_declared INTEGER NOT NULL,
+  subject TEXT NOT NULL,
+  requested_class TEXT NOT NULL,
+  placement TEXT NOT NULL,
+  {_END},
+  UNIQUE (workload, event_id)""",
+    "hold": f"""
+  {_ROW},
+  workload TEXT NOT NULL,
+  sequence INTEGER NOT NULL,
+  change TEXT NOT NULL,
+  at_us INTEGER NOT NULL,
+  placement TEXT NOT NULL,
+  expires_at_us INTEGER,
+  {_END},
+  UNIQUE (workload, sequence, change)""",
+}
+
+_INDEXES = (
+    "CREATE INDEX workload_event_order ON workload_event (workload, at_us, sequence)",
+    "CREATE INDEX workload_event_at ON workload_event (at_us, workload)",
+    "CREATE INDEX hold_at ON hold (at_us)",
+)
+
+_KEYS: dict[str, tuple[str, ...]] = {
+    "placement": ("placement",),
+    "workload_event": ("workload", "event_id"),
+    "hold": ("workload", "sequence", "change"),
+}
+
+
+def _guards(table: str, key: tuple[str, ...]) -> list[str]:
+    same = [" AND ".join(f"{name} = NEW.{name}" for name in each) for each in (("writer", "number"), key)]
+    present = "\n  OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {each})" for each in same)  # noqa: S608 names from above
+    refusal = f"SELECT RAISE(ABORT, 'gpuledger: rows of {table} never change');"
+    return [
+        f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}\nWHEN {present}\nBEGIN\n  {refusal}\nEND",
+        f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}\nBEGIN\n  {refusal}\nEND",
+        f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table}\nBEGIN\n  {refusal}\nEND",
+    ]
+
+
+def upgrade() -> None:
+    """Add the tables, and sign the file as a ledger of version 2."""
+    run = op.get_bind().exec_driver_sql
+    for table, columns in _TABLES.items():
+        run(f"CREATE TABLE {table} ({columns}\n) STRICT, WITHOUT ROWID")
+    for index in _INDEXES:
+        run(index)
+    for table, key in _KEYS.items():
+        for trigger in _guards(table, key):
+            run(trigger)
+    run("PRAGMA user_version = 2")

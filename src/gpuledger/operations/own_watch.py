@@ -1,0 +1,176 @@
+"""Who looks while a command runs: the agent that works on the ledger, else this process, in a thread of its own.
+
+In: where the ledger lies and how to look. Out: looks that are counted, and why there are none. The place
+is asked for again and again, so that a run takes over from an agent, or from another run, that ends
+meanwhile. A ledger stays in the thread that opened it.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuledger.clock import Clock
+from gpuledger.errors import GpuledgerError, Refused, Unavailable
+from gpuledger.ledger.places import is_there
+from gpuledger.ledger.store import Ledger
+from gpuledger.model.receipt import Watcher as Looker
+from gpuledger.operations.agent import OneAgent, Source
+from gpuledger.operations.pulse import Pulse
+from gpuledger.operations.start_agent import choose_source, choose_watcher, start
+from gpuledger.sources.watchers import Watcher
+
+_BORNE = ("driver-unreachable", "ledger-permission", "watch-ended")
+"""Why this process may not look, and the command runs all the same."""
+_ASK_AGAIN_S = 1.0
+_STOP_S = 10.0
+"""How long the last look may take before it is left alone: a driver that hangs holds nobody back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchPlan:
+    """How a run looks where it has to look itself.
+
+    Args:
+        ledger: path of the ledger.
+        host: name of this machine in it.
+        interval_us: time between two looks.
+        flush_us: longest time that spans stay unwritten.
+        method: way of naming, ``auto`` or one of the agent's.
+    """
+
+    ledger: Path
+    host: str
+    interval_us: int
+    flush_us: int
+    method: str
+
+
+class OwnWatch:
+    """Looks for as long as a command runs, if nobody else does.
+
+    Args:
+        plan: how.
+        clock: the machine's own.
+        find_source: gives the driver.
+    """
+
+    def __init__(
+        self,
+        plan: WatchPlan,
+        *,
+        clock: Clock,
+        find_source: Callable[[Callable[[str], None]], Source] = choose_source,
+    ) -> None:
+        self._plan = plan
+        self._clock = clock
+        self._find_source = find_source
+        self._thread = threading.Thread(target=self._work, name="own-watch", daemon=True)
+        self._ending = threading.Event()
+        self.ready = threading.Event()
+        """Set once the first look is written, or it is known who else looks, or that nobody can."""
+        self.looker = Looker.NOBODY
+        self.trouble: GpuledgerError | None = None
+        """Why this process does not look, where nobody else does either."""
+        self.refusal: GpuledgerError | None = None
+        """What must be said before the command starts: a ledger that cannot be used at all."""
+        self.notes: list[str] = []
+        """What the agent in this process would have said; kept, so as not to disturb the command's own output."""
+        self.looks_us: list[int] = []
+        """The last looks, wall clock."""
+
+    def begin(self) -> None:
+        """Start looking, or asking for the place."""
+        self._thread.start()
+
+    def end(self) -> bool:
+        """Look no more, write what is unwritten, seal. Returns whether that was done in time."""
+        is_first = not self._ending.is_set()
+        self._ending.set()
+        if self._thread.ident is not None and is_first:
+            self._thread.join(_STOP_S)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        try:
+            while not self._ending.is_set():
+                try:
+                    self._look()
+                except Refused as refused:
+                    if refused.code != "agent-running":
+                        raise
+                    self.looker, self.trouble = Looker.AGENT, None
+                    self.ready.set()
+                    self._ending.wait(_ASK_AGAIN_S)
+                else:
+                    return
+        except GpuledgerError as error:
+            self._give_up(error)
+        except Exception:  # noqa: BLE001 - said with the receipt: the command must not suffer for it
+            self.notes.append(f"a bug in gpuledger, please report it with this text:\n{traceback.format_exc()}")
+            self._give_up(Unavailable("watch-ended", "the watch of this run ended by a bug", hint=""))
+        finally:
+            self.ready.set()
+
+    def _give_up(self, error: GpuledgerError) -> None:
+        """Nobody looks: borne where at least the ledger can be read, or there is none and no driver to fill it."""
+        self.looker, self.trouble = Looker.NOBODY, error
+        if self.ready.is_set():
+            return
+        is_missing = error.code == "ledger-permission" and not is_there(self._plan.ledger)
+        self.refusal = error if is_missing or error.code not in _BORNE else _reading_trouble(self._plan.ledger)
+
+    def _look(self) -> None:
+        """Be the agent until told to end."""
+        plan = self._plan
+        source = None if is_there(plan.ledger) else self._find_source(self.notes.append)
+        with ExitStack() as held:
+            # where there is a ledger the place comes first: whoever may not have it must not touch the ledger
+            place = held.enter_context(OneAgent(plan.ledger)) if source is None else None
+            source = source or self._find_source(self.notes.append)
+            ledger = held.enter_context(Ledger.open(plan.ledger, mode="append"))
+            place = place or held.enter_context(OneAgent(plan.ledger))
+            watcher, refusals = choose_watcher(plan.method, clock=self._clock)
+            note = "; ".join(f"not by {refusal}" for refusal in refusals)
+            self._be_agent(ledger, place, source, watcher, note)
+
+    def _be_agent(self, ledger: Ledger, place: OneAgent, source: Source, watcher: Watcher, note: str) -> None:
+        plan = self._plan
+        agent = start(
+            ledger,
+            source,
+            watcher,
+            host=plan.host,
+            clock=self._clock,
+            interval_us=plan.interval_us,
+            flush_us=plan.flush_us,
+            once=False,
+            enable_accounting=False,
+            naming_note=note,
+            talk=self.notes.append,
+            stopping=self._ending.is_set,
+            looked=lambda at_us, answered: self._looked(place, at_us, answered),
+        )
+        self.looker, self.trouble = Looker.RUN, None
+        agent.run()
+
+    def _looked(self, place: OneAgent, at_us: int, answered: bool) -> None:
+        pulse = Pulse(host=self._plan.host, looked_us=at_us, interval_us=self._plan.interval_us, answered=answered)
+        place.tell(pulse)
+        self.looks_us = [*self.looks_us[-7:], at_us]
+        self.ready.set()
+
+
+def _reading_trouble(path: Path) -> GpuledgerError | None:
+    """Why a ledger that is there cannot be read; None where it can, or is not there."""
+    if not is_there(path):
+        return None
+    try:
+        Ledger.open(path, mode="read").close()
+    except GpuledgerError as error:
+        return None if error.code == "no-ledger" else error
+    return None

@@ -1,0 +1,154 @@
+"""``forget``: names go, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuledger.errors import Misconfigured, Refused
+from gpuledger.ledger.store import Ledger
+from gpuledger.model.forgetting import Choice, ForgetReport
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import SECOND_US
+from gpuledger.operations.blind import blind
+from gpuledger.operations.explain import explain
+from gpuledger.operations.forget import forget
+from gpuledger.operations.journal import journal
+from gpuledger.operations.meter import meter
+from gpuledger.operations.smi import smi
+from gpuledger.operations.usage import usage
+from gpuledger.operations.verify import verify
+
+ANY_TIME = Missing("not given")
+
+
+def ask(box, *, done: bool, now: float = 130, ledger: Ledger | None = None, **words) -> ForgetReport:
+    """Forget by these words at a minute of the day."""
+    return forget(
+        ledger or box.ledger, Choice(**{"before_us": ANY_TIME, **words}),
+        typed=tuple((f"--{name}", str(value)) for name, value in words.items()), done=done, host=box.host,
+        writer=f"{box.host}.forget", now_us=box.at(now),
+    )  # fmt: skip
+
+
+def answers(box, now: float = 130) -> tuple:
+    """What the reading verbs say of the whole morning, names left out."""
+    window = {"since_us": box.at(0), "until_us": box.at(120), "now_us": box.at(now)}
+    used = usage(box.ledger, meter="gpu.context", by=("service",), **window)
+    unseen = blind(box.ledger, **window)
+    held = smi(box.ledger, at_us=box.at(100), now_us=box.at(now)).devices[0].processes
+    return (
+        used.total, sorted(row.quantity for row in used.rows), used.unattributed, used.watched,
+        unseen.unattributed_ms, [(one.pid, one.memory) for one in held],
+    )  # fmt: skip
+
+
+def bytes_of(box) -> bytes:
+    """Everything that the ledger keeps on disk."""
+    return b"".join(path.read_bytes() for path in box.place.parent.iterdir() if path.name.startswith(box.place.name))
+
+
+@pytest.mark.parametrize("metered", [False, True])
+def test_amounts_stand_and_names_are_gone(box, metered: bool) -> None:
+    """Totals, blind spots, chains and seals are the same; the text is in no byte of the ledger."""
+    box.tell_a_morning()
+    if metered:
+        meter(box.ledger, now_us=box.at(126), writer="box.meter")
+        box.ledger.seal(box.at(127), writer="box.agent")
+    before = answers(box)
+    assert b"/usr/bin/chat" in bytes_of(box)
+    report = ask(box, done=True, subject="unit:chat.service")
+    assert (report.dropped, report.quantity, report.verified) == (1, 3_600_000, True)
+    assert answers(box) == before
+    assert b"/usr/bin/chat" not in bytes_of(box)
+    assert b"chat.service" not in bytes_of(box)
+    assert b"/usr/bin/tts" in bytes_of(box)
+    assert verify(box.ledger, now_us=box.at(130)).ok
+    window = {"since_us": box.at(0), "until_us": box.at(120), "now_us": box.at(130)}
+    rows = usage(box.ledger, meter="gpu.context", by=("service", "user"), **window).rows
+    assert [row.key for row in rows] == [("forgotten", "-"), ("unit:tts.service", "al")]
+    told = explain(box.ledger, "service:forgotten", meter="gpu.context", **window)
+    assert dict(told.figures)["quantity"] == 3_600_000
+
+
+def test_asking_changes_nothing(box) -> None:
+    """What would be dropped is sized by subject; a ledger opened to read is enough for it."""
+    box.tell_a_morning()
+    marks = box.ledger.marks()
+    with Ledger.open(box.place, mode="read") as reader:
+        report = ask(box, done=False, ledger=reader, user="al")
+    assert [(line.subject, line.texts, line.quantity, line.open) for line in report.lines] == [
+        ("unit:chat.service", 1, 3_600_000, 0), ("unit:tts.service", 1, 1_800_000, 1),
+    ]  # fmt: skip
+    assert (report.done, report.dropped, report.total, report.words) == (False, 0, 5_400_600, "--user al")
+    assert isinstance(report.verified, Missing)
+    assert (box.ledger.marks(), len(box.ledger.texts())) == (marks, 2)
+
+
+def test_nothing_chosen_is_refused(box) -> None:
+    """Everything is never meant."""
+    with pytest.raises(Misconfigured, match="nothing says what to forget"):
+        ask(box, done=True)
+
+
+def test_a_reader_cannot_forget(box) -> None:
+    """Deleting needs the right to write."""
+    box.tell_a_morning()
+    with Ledger.open(box.place, mode="read") as reader, pytest.raises(Refused, match="opened to read"):
+        ask(box, done=True, ledger=reader, user="al")
+
+
+def test_what_lived_on_is_not_old(box) -> None:
+    """A daemon that was read long before and is seen alive since is kept; what was last seen before is not."""
+    box.tell_a_morning()
+    assert [line.subject for line in ask(box, done=False, before_us=box.at(100)).lines] == ["unit:chat.service"]
+    assert [line.subject for line in ask(box, done=False, before_us=box.at(20)).lines] == []
+    assert len(ask(box, done=False, before_us=box.at(125)).lines) == 2
+
+
+def test_the_journal_says_how_many_and_never_who(box) -> None:
+    """The deed is evidence; the name is not."""
+    box.tell_a_morning()
+    ask(box, done=True, subject="unit:chat.service")
+    lines = journal(box.ledger, since_us=box.at(129), until_us=box.at(131)).lines
+    assert [line.sentence for line in lines] == ["1 identity text forgotten; amounts stand"]
+    assert ask(box, done=True, subject="unit:chat.service").dropped == 0
+    assert len(journal(box.ledger, since_us=box.at(129), until_us=box.at(131)).lines) == 1
+
+
+def test_a_running_agent_names_the_same_program_anew(machine) -> None:
+    """It had the forgotten key in memory: a process started afterwards is named, what it named before is not."""
+    agent = machine.agent(flush_us=SECOND_US)
+    machine.start(7, "chat")
+    machine.watch(agent, 3)
+    machine.finish(7)
+    machine.watch(agent, 2)
+    with Ledger.open(machine.ledger.path, mode="append") as other:
+        report = forget(
+            other, Choice(user="al", before_us=ANY_TIME), typed=(), done=True, host="box", writer="box.forget",
+            now_us=machine.clock.now_us(),
+        )  # fmt: skip
+    assert report.dropped == 1
+    machine.start(8, "chat")
+    machine.watch(agent, 3)
+    machine.finish(8)
+    machine.watch(agent, 2)
+    agent.stop()
+    now_us = machine.clock.now_us()
+    rows = usage(machine.ledger, meter="gpu.context", by=("subject",), since_us=0, until_us=now_us, now_us=now_us).rows
+    assert {row.key[0]: row.quantity for row in rows} == {"script:/usr/bin/chat by al": 3000, "forgotten": 3000}
+    assert verify(machine.ledger, now_us=now_us).ok
+
+
+def test_a_process_that_lives_on_stays_forgotten(machine) -> None:
+    """Its start is what names its context, and that was forgotten; its next start is read anew."""
+    agent = machine.agent(flush_us=SECOND_US)
+    machine.start(7, "chat")
+    machine.watch(agent, 3)
+    forget(
+        machine.ledger, Choice(user="al", before_us=ANY_TIME), typed=(), done=True, host="box", writer="box.forget",
+        now_us=machine.clock.now_us(),
+    )  # fmt: skip
+    machine.watch(agent, 3)
+    agent.stop()
+    report = smi(machine.ledger, at_us=machine.clock.now_us(), now_us=machine.clock.now_us())
+    assert [one.service for one in report.devices[0].processes] == ["forgotten"]

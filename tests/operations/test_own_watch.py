@@ -1,0 +1,147 @@
+"""Who looks while a command runs: this process where nobody else does, and nobody where there is no driver."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuledger.clock import SystemClock
+from gpuledger.errors import Unavailable
+from gpuledger.ledger.store import Ledger
+from gpuledger.model.receipt import Watcher
+from gpuledger.model.rows import Seal, Watch
+from gpuledger.operations.agent import OneAgent
+from gpuledger.operations.own_watch import OwnWatch, WatchPlan
+from gpuledger.operations.pulse import hear
+from gpuledger.sources.nvml import NvmlSource
+from gpuledger.sources.simulated import SimulatedDriver
+
+GPU = "GPU-11111111-2222-3333-4444-555555555555"
+
+
+def simulated(talk: Callable[[str], None]) -> Any:
+    """A driver with one GPU."""
+    driver = SimulatedDriver(SystemClock().now_us)
+    driver.add_gpu(GPU, product="NVIDIA L4", memory_mib=23034, accounting=True)
+    return NvmlSource(driver, method="simulated")
+
+
+def no_driver(talk: Callable[[str], None]) -> Any:
+    raise Unavailable("driver-unreachable", "no driver here", hint="gpuledger doctor")
+
+
+def watch_of(place: Path, find_source: Any = simulated, **words: Any) -> OwnWatch:
+    """A watch of a ledger, every 20 ms."""
+    given: dict[str, Any] = {
+        "ledger": place, "host": "box", "interval_us": 20_000, "flush_us": 60_000_000, "method": "poll",
+    }  # fmt: skip
+    return OwnWatch(WatchPlan(**given | words), clock=SystemClock(), find_source=find_source)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    ended = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < ended
+        time.sleep(0.01)
+
+
+def test_alone_it_is_the_agent_and_writes_at_its_end(tmp_path: Path) -> None:
+    """It looks, tells its pulse, flushes and seals."""
+    watch = watch_of(tmp_path / "box.db")
+    watch.begin()
+    assert watch.ready.wait(30)
+    assert (watch.looker, watch.trouble, watch.refusal) == (Watcher.RUN, None, None)
+    until(lambda: len(watch.looks_us) > 2)
+    assert watch.end()
+    assert watch.end()
+    with Ledger.open(tmp_path / "box.db", mode="read") as ledger:
+        assert ledger.count(Seal) == 1
+        assert max(row.until_us for row in ledger.scan(Watch)) >= watch.looks_us[-1]
+        pulse = hear(ledger, now_us=SystemClock().now_us())
+    assert pulse is not None
+    assert (pulse.host, pulse.interval_us) == ("box", 20_000)
+
+
+def test_beside_an_agent_it_only_asks_and_takes_over_when_that_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a run goes on being watched."""
+    monkeypatch.setattr("gpuledger.operations.own_watch._ASK_AGAIN_S", 0.02)
+    place = tmp_path / "box.db"
+    Ledger.open(place, mode="append").close()
+    watch = watch_of(place)
+    with OneAgent(place):
+        watch.begin()
+        assert watch.ready.wait(30)
+        time.sleep(0.1)
+        assert (watch.looker, watch.looks_us) == (Watcher.AGENT, [])
+    until(lambda: watch.looker is Watcher.RUN and bool(watch.looks_us))
+    assert watch.end()
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_without_a_driver_nobody_looks_and_no_ledger_is_made(tmp_path: Path, is_made: bool) -> None:
+    """The command runs all the same; the place is free for others."""
+    place = tmp_path / "box.db"
+    if is_made:
+        Ledger.open(place, mode="append").close()
+    watch = watch_of(place, no_driver)
+    watch.begin()
+    assert watch.ready.wait(30)
+    assert watch.end()
+    assert (watch.looker, watch.refusal) == (Watcher.NOBODY, None)
+    assert watch.trouble is not None
+    assert watch.trouble.code == "driver-unreachable"
+    assert place.exists() == is_made
+    with OneAgent(place):
+        pass
+
+
+def test_a_ledger_that_cannot_be_used_is_refused_before_the_command_begins(tmp_path: Path) -> None:
+    """A file that is none, a way of naming that is none, a folder that may not be written."""
+    (tmp_path / "junk.db").write_bytes(b"junk" * 2000)
+    refused = [watch_of(tmp_path / "junk.db"), watch_of(tmp_path / "box.db", method="guess")]
+    if os.geteuid():
+        (tmp_path / "closed").mkdir(mode=0o500)
+        refused.append(watch_of(tmp_path / "closed" / "box.db"))
+    for watch in refused:
+        watch.begin()
+        assert watch.ready.wait(30)
+        assert watch.end()
+        assert watch.refusal is not None
+
+
+def test_a_bug_in_the_watch_is_told_and_stops_no_command(tmp_path: Path) -> None:
+    """With the whole traceback, once the command has ended."""
+
+    def broken(talk: Callable[[str], None]) -> Any:
+        raise ZeroDivisionError("oops")
+
+    watch = watch_of(tmp_path / "box.db", broken)
+    watch.begin()
+    assert watch.ready.wait(30)
+    assert watch.end()
+    assert (watch.looker, watch.refusal) == (Watcher.NOBODY, None)
+    assert "ZeroDivisionError: oops" in watch.notes[0]
+
+
+def test_a_driver_that_hangs_holds_nobody_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last look is left alone after a while."""
+    monkeypatch.setattr("gpuledger.operations.own_watch._STOP_S", 0.05)
+    hanging = {"hangs": True}
+
+    def hangs(talk: Callable[[str], None]) -> Any:
+        until(lambda: not hanging["hangs"])
+        return no_driver(talk)
+
+    watch = watch_of(tmp_path / "box.db", hangs)
+    watch.begin()
+    assert not watch.ready.wait(0.1)
+    assert not watch.end()
+    hanging["hangs"] = False
+    assert watch.ready.wait(30)
