@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: all demo test check format docs ebpf lock accept gpu-check bench bench-agent bench-usage clean
+.PHONY: all demo test check format docs ebpf lock accept gpu-check bench bench-agent bench-usage bench-naming clean
 
 all: check test
 
@@ -48,13 +48,16 @@ accept: $(STAMP)  ## rewrite the answers of the scenario tables; review the diff
 gpu-check: $(STAMP)  ## on a machine with a GPU, as root: under 5 minutes
 	@$(BIN)/python -m tests.gpu.gpu_check
 
-bench: bench-agent bench-usage
+bench: bench-agent bench-usage bench-naming
 
 bench-agent: $(STAMP)  ## the agent's CPU and memory against a bare loop and its peers
 	@$(BIN)/python bench/bench_agent.py
 
 bench-usage: $(STAMP)  ## usage over a month against hand-written SQL; a 4,000-row import
 	@$(BIN)/python bench/bench_usage.py
+
+bench-naming: $(STAMP)  ## as root: who names processes of 10 ms, a storm of 20,000, what watching costs; 10 minutes
+	@$(BIN)/python bench/bench_naming.py
 
 lock:  ## compile the hashed locks anew
 	@$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/python -m pip install --quiet pip-tools

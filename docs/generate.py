@@ -45,7 +45,9 @@ def cli() -> str:
     parts = [MADE, "# Command line\n\nGlobal options may stand before or after the verb.\n"]
     for words, command in commands():
         arguments = [p for p in command.params if p.param_type_name == "argument"]
-        usage = " ".join(["gpuledger", words, *(p.metavar or p.name.upper() for p in arguments), "[OPTIONS]"])
+        named = [p.metavar or p.name.upper() for p in arguments]
+        ordered = [*named, "[OPTIONS]"] if command.allow_interspersed_args else ["[OPTIONS]", *named]
+        usage = " ".join(["gpuledger", words, *ordered])
         parts.append(f"\n## {words}\n\n    {usage}\n\n{inspect.cleandoc(command.help or '')}\n\n")
         rows = [
             (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from typing import ClassVar
 
 import pytest
@@ -110,6 +112,9 @@ def test_an_identity_shows_its_text_or_that_it_was_forgotten() -> None:
     )  # fmt: skip
     assert dict(explain_row(row, text=TEXT).figures)["command"] == "python x.py"
     assert dict(explain_row(row).figures)["text"] == Missing("forgotten: its text was dropped")
+    unread = explain_row(replace(row, text_key="", method="connector"))
+    assert unread.title == "pid 42, of which an event told, and which ended before it could be read"
+    assert dict(unread.figures)["text"] == Missing("nothing of it was read")
 
 
 def test_an_unknown_watch_says_what_helps() -> None:

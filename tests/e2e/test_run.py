@@ -154,7 +154,7 @@ def test_the_exit_status_is_the_commands(box: Box, words: tuple[str, ...], statu
         (("--receipt", "/no-such-folder/r.json"), 2, "bad-receipt-place"),
         (("--receipt", "/"), 2, "bad-receipt-place"),
         (("--frobnicate",), 2, "bad-usage"),
-        (("--ledger", "/dev/null"), 2, "bad-ledger-place"),
+        (("--ledger", "/"), 2, "bad-ledger-place"),
     ],
 )
 def test_wrong_usage_runs_nothing(box: Box, options: tuple[str, ...], status: int, code: str) -> None:
@@ -174,7 +174,7 @@ def test_beside_an_agent_it_only_reads(box: Box) -> None:
     assert receipt["context_ms"] == settled_ms(box, receipt["pid"])
     assert agent.runs
     agent.stop().must(0)
-    assert box.sql("SELECT DISTINCT interval_ms FROM watch") == [(100,)]
+    assert box.sql("SELECT DISTINCT interval_ms FROM watch WHERE interval_ms") == [(100,)]
     sound(box)
 
 
@@ -294,14 +294,14 @@ def test_two_devices_and_one_unwatched(box: Box) -> None:
 
 
 TRAPS = """
-import signal, sys, time
+import os, signal, sys, time
 def told(number, frame):
-    print("got", signal.Signals(number).name, flush=True)
+    os.write(1, f"got {signal.Signals(number).name}\\n".encode())
     if number != signal.SIGUSR1:
         sys.exit(7)
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):
     signal.signal(number, told)
-print("ready", flush=True)
+os.write(1, b"ready\\n")
 time.sleep(30)
 """
 
@@ -313,7 +313,7 @@ def test_signals_sent_to_run_reach_the_command(box: Box, name: str) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGUSR1)
-    assert process.stdout.readline() == "got SIGUSR1\n", finished(process, ("run",)).must(7)
+    assert process.stdout.readline() == "got SIGUSR1\n"
     process.send_signal(signal.Signals[name])
     answer = finished(process, ("run",)).must(7)
     assert answer.stdout == f"got {name}\n"

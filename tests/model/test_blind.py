@@ -15,7 +15,8 @@ def report(**words: Any) -> BlindReport:
     line = {"meaning": "m", "settled": 0, "observed": 0, "provisional": 0, "busy_ms": NOTHING}
     base: dict[str, Any] = {
         "since_us": 0, "until_us": 10, "total_ms": 1000, "sizes": (), "unknown": (), "never_accounted": (),
-        "watched": Watched(seconds=5, of=10), "chances": (), "looked_once": False, "seen_once": (), "problems": (),
+        "watched": Watched(seconds=5, of=10), "nameless": (), "named": Watched(seconds=9, of=9),
+        "chances": (), "looked_once": False, "seen_once": (), "problems": (),
         "unattributed": (
             UnattributedLine(cause="before-watch", quantity=30, **line),
             UnattributedLine(cause="between-samples", quantity=12, **line),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from gpuledger.model.missing import Missing
@@ -45,3 +46,22 @@ def test_nothing_known_has_no_size(box) -> None:
     report = blind(box.ledger, since_us=box.at(0), until_us=box.at(60), now_us=box.at(60))
     assert isinstance(report.total_ms, Missing)
     assert isinstance(report.unattributed_ms, Missing)
+
+
+def test_it_sizes_the_time_in_which_names_can_be_missing(box) -> None:
+    """Before the first look at names, while events were lost, and between two agents; the rest was named."""
+    box.append(
+        box.device(0),
+        box.looking(0, 60),
+        replace(box.naming(10, 20), method="ebpf"),
+        replace(box.naming(20, 21, status="events-lost"), method="ebpf", detail="12 events lost"),
+        replace(box.naming(21, 40), method="ebpf"),
+        box.naming(50, 60),
+    )
+    report = blind(box.ledger, since_us=box.at(0), until_us=box.at(60), now_us=box.at(60))
+    assert [(size.reason, size.seconds, size.devices) for size in report.nameless] == [
+        ("before-watch", 600, 1), ("watch-gap", 600, 1), ("events-lost", 60, 1),
+    ]  # fmt: skip
+    assert (report.named.seconds, report.named.of) == (2340, 3600)
+    later = blind(box.ledger, since_us=box.at(42), until_us=box.at(60), now_us=box.at(60))
+    assert [(size.reason, size.seconds) for size in later.nameless] == [("watch-gap", 480)]

@@ -31,7 +31,7 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
     try:
-        with pytest.raises(Unavailable, match="receipt.json: "):
+        with pytest.raises(Unavailable, match=r"receipt\.json: "):
             write_receipt(place, "x" * 100)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

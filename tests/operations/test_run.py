@@ -76,7 +76,9 @@ def test_without_a_driver_it_runs_and_the_receipt_says_unknown(tmp_path: Path) -
     assert not (tmp_path / "box.db").exists()
 
 
-@pytest.mark.parametrize(("word", "code", "status"), [("no-such", "no-command", 127), ("/", "command-not-executable", 126)])
+@pytest.mark.parametrize(
+    ("word", "code", "status"), [("no-such", "no-command", 127), ("/", "command-not-executable", 126)]
+)
 def test_what_cannot_begin(tmp_path: Path, word: str, code: str, status: int) -> None:
     """An error with the status of shells."""
     assert ran(tmp_path / "box.db", "simulated", word) == {"error": code, "exits": status}

@@ -11,7 +11,7 @@ import pytest
 
 from gpuledger.model.blind import BlindReport, Chance
 from gpuledger.model.missing import Missing
-from gpuledger.model.usage import SeenOnce, Watched
+from gpuledger.model.usage import SeenOnce, UnknownSize, Watched
 from gpuledger.reports import blind_report
 
 
@@ -28,6 +28,11 @@ def blind(day_fields: dict) -> BlindReport:
         ),
         looked_once=True,
         seen_once=(SeenOnce(service="tts", contexts=3),),
+        nameless=(
+            UnknownSize(reason="watch-gap", seconds=3600, spans=2, devices=1, meaning="nobody took names", command="x"),
+            UnknownSize(reason="events-lost", seconds=3, spans=1, devices=1, meaning="dropped", command="y"),
+        ),
+        named=Watched(seconds=82_797, of=86_400),
         problems=(),
     )
 
@@ -39,6 +44,9 @@ def test_table_names_size_meaning_and_help(blind: BlindReport, printed) -> None:
         "Watched 21 h 26 min of 24 h device time (89.3 %)",
         "UNKNOWN accounting-disabled  2 h 34 min",
         "what helps: sudo nvidia-smi -am 1",
+        "Naming  names can be missing of 1 h 0 min 3 s of 24 h host time",
+        "events-lost   3 s      1  dropped",
+        "what helps: y",
         "Not named  14 min 56.8 s of 4 h 12 min 33.4 s context time, never spread over the named",
         "before-watch     12 min 53.1 s  773,149  5.1 %  dead before the agent first looked",
         "Still running  18 min 20 s",
@@ -76,6 +84,11 @@ def test_json_holds_exact_odds(blind: BlindReport) -> None:
     assert document["unattributed"]["of"] == 15153362
     assert document["seen_once"] == [{"service": "tts", "contexts": 3}]
     assert document["reasons"][0]["command"] == "sudo nvidia-smi -am 1"
+    assert document["idle"] == {"seconds": 0, "why": ""}
+    assert (document["naming"]["seconds"], document["naming"]["of"]) == (82_797, 86_400)
+    assert document["naming"]["reasons"][1] == {
+        "reason": "events-lost", "seconds": 3, "spans": 1, "hosts": 1, "meaning": "dropped", "command": "y",
+    }  # fmt: skip
     assert document["never_accounted"][0]["missing"] == {"quantity": "no start time"}
 
 
@@ -84,6 +97,8 @@ def test_csv_tells_kinds_apart(blind: BlindReport) -> None:
     rows = list(csv.DictReader(io.StringIO(blind_report.to_csv(blind))))
     assert [(row["kind"], row["quantity"], row["unit"]) for row in rows] == [
         ("unknown", "9240", "s"),
+        ("nameless", "3600", "s"),
+        ("nameless", "3", "s"),
         ("unattributed", "773149", "ms"),
         ("unattributed", "123676", "ms"),
         ("unsettled", "1100000", "ms"),
@@ -98,7 +113,7 @@ def test_nothing_known_and_nothing_unnamed(day_fields: dict, printed) -> None:
     empty: dict = {
         "since_us": day_fields["since_us"], "until_us": day_fields["until_us"], "unknown": (), "sizes": (),
         "unattributed": (), "unsettled": (), "never_accounted": (), "chances": (), "looked_once": False,
-        "seen_once": (), "problems": (),
+        "seen_once": (), "problems": (), "nameless": (), "named": Watched(seconds=9, of=9),
     }  # fmt: skip
     unseen = BlindReport(**empty, total_ms=Missing("not watched"), watched=Watched(seconds=0, of=0))
     text = printed(blind_report.to_table(unseen))

@@ -108,6 +108,7 @@ def test_json_is_the_contract(day: UsageReport) -> None:
         }
     ]  # fmt: skip
     assert document["watched"] == {"seconds": 77160, "of": 86400}
+    assert document["idle"] == {"seconds": 0, "why": ""}
     assert document["note"] == GPU_CONTEXT.sentence
     assert document["provisional"] == {"quantity": 1100000, "rows": [{"service": "ollama", "quantity": 1100000}]}
     assert document["problems"] == [{"code": "conflict", "message": "two lengths", "where": GPU}]

@@ -47,3 +47,24 @@ def test_long_values_are_cut_in_messages() -> None:
     with pytest.raises(BadInput) as caught:
         compose(f"{'k' * 5000}: 1", path="f").refuse_unknown(("a",))
     assert len(caught.value.message) < 200
+
+
+def test_plain_values_are_taken_as_they_are_written() -> None:
+    """A number, a time or a truth value can be asked for as text; nothing and mappings cannot."""
+    document = compose("a: 007\nb: 2020-07-01\nc: no\nd: [0, '', x]\ne:\n", path="f")
+    assert [document.written(name) for name in ("a", "b", "c", "z")] == ["007", "2020-07-01", "no", ""]
+    assert document.all_written("d") == ("0", "", "x")
+    assert document.is_list("d")
+    assert not document.is_list("a")
+    with pytest.raises(BadInput, match="f:5: `e` must be text, not nothing"):
+        document.written("e")
+
+
+def test_messages_name_the_document_that_is_read() -> None:
+    """A map of a trace is not called a policy."""
+    document = compose("a: x", path="f", place="the map", hint="a map starts like: columns: ...")
+    with pytest.raises(BadInput, match="in the map"):
+        document.refuse_unknown(("b",))
+    with pytest.raises(BadInput) as caught:
+        compose("[]", path="f", place="the map", hint="a map starts like: columns: ...")
+    assert caught.value.hint.startswith("a map starts like")

@@ -147,11 +147,14 @@ def _named(row: ProcessIdentity, text: IdentityText | None) -> str:
         return f"pid {row.pid}, claimed by a pid map{said}"
     if row.method == "nvidia-smi":
         return f"pid {row.pid}, named by nvidia-smi{said}"
+    if not row.text_key:
+        return f"pid {row.pid}, of which an event told, and which ended before it could be read"
     return f"pid {row.pid}, as read while it lived"
 
 
 def _identity(row: ProcessIdentity, text: IdentityText | None) -> tuple[tuple[str, Figure], ...]:
-    words: tuple[tuple[str, Figure], ...] = (("text", Missing("forgotten: its text was dropped")),)
+    why = "forgotten: its text was dropped" if row.text_key else "nothing of it was read"
+    words: tuple[tuple[str, Figure], ...] = (("text", Missing(why)),)
     if text is not None:
         shown = ("service", "exe", "command", "user", "unit", "container", "runtime", "image", "pod", "pod_uid")
         more = ("namespace", "slurm_job", "slurm_account", "cgroup", "cwd")

@@ -307,7 +307,7 @@ class _Receipt:
     def _overlap_ms(self, context: Context) -> int:
         since_us, until_us = self._ran.began_us, self._ran.ended_us
         parts = [(max(low, since_us), min(high, until_us)) for low, high in context.spans]
-        return sum(high - low for low, high in parts if low < high) // 1000
+        return sum(high // 1000 - low // 1000 for low, high in parts if low < high)  # as metering counts a span's ms
 
     def _peak(self, context: Context) -> int | Missing:
         """Highest sample of the run; the driver's own figure where the whole context lies in it."""

@@ -136,6 +136,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _wants_json(words: list[str]) -> bool:
+    words = words[: words.index("--")] if "--" in words else words  # what follows is the words of a command to run
     return "--format=json" in words or ("--format", "json") in pairwise(words)
 
 

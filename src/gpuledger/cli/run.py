@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -76,7 +77,8 @@ def command(
     try:
         _tell(session, outcome, place)
     except OSError:
-        pass  # nobody reads stderr any more, so nobody can be told: the command's status still stands
+        # nobody reads stderr any more, so nobody can be told; what is left unsaid must not change the status at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     except Exception:  # noqa: BLE001 - a bug, told as such, and yet no other status than the command's own
         say(session.err, f"no receipt: a bug in gpuledger, please report it with this text:\n{traceback.format_exc()}")
     raise typer.Exit(outcome.status)

@@ -80,7 +80,7 @@ def to_json(report: BlindReport) -> dict[str, Json]:
 
 
 def to_csv(report: BlindReport) -> str:
-    """One line for each UNKNOWN span, cause of missing names or amounts, open context, service seen once, by ``kind``."""
+    """One line for each UNKNOWN span, reason of missing names, cause, open context, service seen once, by ``kind``."""
     header = ["kind", "reason", "name", "host", "device", "pid", "since", "until", "quantity", "unit"]
     rows: list[list[as_csv.Value]] = [
         [

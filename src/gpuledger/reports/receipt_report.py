@@ -28,6 +28,9 @@ from gpuledger.reports.columns import LEAST_NAME, Column, Fitted
 MOST_LINES = 10
 """Contexts and references listed one by one; more are counted, and JSON has them all."""
 
+LONGEST_COMMAND = 300
+"""Characters of the command line that a table shows; JSON has all that the ledger would keep."""
+
 _LOOKED = {
     Watcher.RUN: "this run looked itself",
     Watcher.AGENT: "the agent on this ledger looked",
@@ -148,7 +151,7 @@ def _head(receipt: Receipt) -> list[RenderableType]:
     by = f", processes named by {_METHOD.get(receipt.naming, receipt.naming)}" if receipt.naming else ""
     return [
         heading("Receipt", f"{iso(ran.began_us)} to {iso(ran.ended_us)}"),
-        cell(ran.command),
+        cell(ran.command if len(ran.command) <= LONGEST_COMMAND else f"{ran.command[:LONGEST_COMMAND]} ..."),
         Text(f"{duration_ms(ran.wall_ms)} by the clock, {end}; pid {ran.pid}, {processes} seen{goes_on}"),
         Text(f"{_LOOKED[receipt.watched_by]}{by}", style="dim"),
     ]

@@ -56,10 +56,11 @@ def parse(text: str, *, path: str, trace_map: TraceMap, source: str = SOURCE) ->
     try:
         reader = RowReader(trace_map, header)
         for line, cells in _rows(physical, first, trace_map.delimiter, len(header), told):
+            if cells in seen:
+                told.add(Problem(code="repeated-row", message="identical to an earlier row, counted once"), line)
+                continue
+            seen.add(cells)
             try:
-                if cells in seen:
-                    raise LeftOut(Problem(code="repeated-row", message="identical to an earlier row, counted once"))
-                seen.add(cells)
                 runs.append(reader.read(cells, line))
             except LeftOut as left_out:
                 told.add(left_out.problem, line)

@@ -8,12 +8,12 @@ error that names its line.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 
 from gpuledger.errors import BadInput, Misconfigured
 from gpuledger.sources.trace_presets import PRESETS
-from gpuledger.sources.trace_times import COUNTED, ISO, LASTING, Times, ZoneNeeded, zone_named
+from gpuledger.sources.trace_times import COUNTED, ISO, LASTING, Times, ZoneNeeded, is_pattern, zone_named
 from gpuledger.sources.yaml_nodes import MappingReader, compose
 
 WORDS: dict[str, str] = {
@@ -105,6 +105,25 @@ class TraceMap:
     delimiter: str = ","
     header: tuple[str, ...] = ()
 
+    def instead(self, *, zone: str = "", origin: str = "") -> TraceMap:
+        """The map, with what the person says beside it: ``--zone``, ``--origin``; empty where nothing is said.
+
+        Raises:
+            Misconfigured: ``unknown-zone``, or ``bad-origin`` where it is no time or the times count from none.
+        """
+        times = self.times
+        if zone:
+            try:
+                times = replace(times, zone=zone_named(zone))
+            except ValueError as error:
+                raise Misconfigured("unknown-zone", str(error), hint="--zone UTC, --zone Europe/Berlin") from None
+        if origin:
+            try:
+                times = replace(times, origin_us=_origin(origin, times))
+            except ValueError as error:
+                raise Misconfigured("bad-origin", str(error), hint=_ORIGIN_HINT) from None
+        return replace(self, times=times)
+
 
 def preset(name: str) -> TraceMap:
     """The map of a trace that is known by name.
@@ -129,9 +148,9 @@ def parse(text: str, *, path: str) -> TraceMap:
     Raises:
         BadInput: ``bad-map``, naming the line.
     """
+    if len(text) > _LONGEST_TEXT:
+        raise BadInput("bad-map", "longer than any map", path=path, hint="check that this is the map")
     try:
-        if len(text) > _LONGEST_TEXT:
-            raise BadInput("policy-too-large", "longer than any map", path=path, hint="check that this is the map")
         return _map(compose(text, path=path, place="the map", hint=_HINT))
     except BadInput as error:
         # the reader of YAML speaks of policies in its codes; a map has one code for all
@@ -208,8 +227,7 @@ def _units(document: MappingReader) -> dict[str, str]:
     units.refuse_unknown(tuple(known))
     for word in units.names:
         chosen[word] = units.text(word, required=True)
-        pattern = word == "time" and "%" in chosen[word]
-        if chosen[word] not in known[word] and not pattern:
+        if chosen[word] not in known[word] and not (word == "time" and is_pattern(chosen[word])):
             hint = f"one of {', '.join(known[word])}" + (", or a pattern such as '%d.%m.%Y %H:%M'" * (word == "time"))
             raise units.error("bad-map", f"{chosen[word]!r} is not a unit of {word}", word, hint)
     return chosen
@@ -223,14 +241,10 @@ def _times(document: MappingReader, unit: str) -> Times:
         except ValueError as error:
             raise document.error("bad-map", str(error), "zone", "zone: UTC, or zone: Europe/Berlin") from None
     if origin := document.written("origin"):
-        if unit not in COUNTED:
-            message = f"times written {unit!r} do not count from an origin"
-            raise document.error("bad-map", message, "origin", "leave `origin` out, or write units: {time: s}")
         try:
-            origin_us = Times(unit=ISO, zone=zone or UTC).read(origin)[0]
+            origin_us = _origin(origin, Times(unit=unit, zone=zone))
         except ValueError as error:
-            hint = "a time such as 2020-07-01T00:00:00Z; 1970-01-01 where nobody knows the year"
-            raise document.error("bad-map", str(error), "origin", hint) from None
+            raise document.error("bad-map", str(error), "origin", _ORIGIN_HINT) from None
     repeated = document.text("repeated_hour")
     if repeated not in ("", "first", "second"):
         message = f"{repeated!r} is neither the first nor the second"
@@ -238,6 +252,15 @@ def _times(document: MappingReader, unit: str) -> Times:
     return Times(
         unit=unit, zone=zone, origin_us=origin_us, repeated_hour=repeated, decimal_comma=_decimal(document) == ","
     )
+
+
+_ORIGIN_HINT = "a time such as 2020-07-01T00:00:00Z; 1970-01-01 where nobody knows the year"
+
+
+def _origin(text: str, times: Times) -> int:
+    if times.unit not in COUNTED:
+        raise ValueError(f"times written {times.unit!r} do not count from an origin")
+    return Times(unit=ISO, zone=times.zone or UTC).read(text)[0]
 
 
 def _decimal(document: MappingReader) -> str:

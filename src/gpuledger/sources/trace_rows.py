@@ -20,7 +20,7 @@ from gpuledger.sources.trace_times import ZoneNeeded
 _AMOUNT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{0,18}|/0*[1-9][0-9]{0,8})?) ?(%?)")
 
 
-class LeftOut(Exception):  # noqa: N818 - no error of the program: a row that could not be taken
+class LeftOut(Exception):
     """A row that is left out, with its problem."""
 
     def __init__(self, problem: Problem) -> None:
@@ -81,6 +81,7 @@ class RowReader:
         place = {name: index for index, name in enumerate(header)}
         self._columns = {word: tuple(place[name] for name in names) for word, names in trace_map.columns.items()}
         self._labels = tuple((name, place[column]) for name, column in trace_map.labels)
+        self._placing = tuple(place for word in _PLACING for place in self._columns.get(word, ()))
         self._placements: dict[tuple[str, ...], Placement] = {}
         ends = trace_map.times.read(trace_map.censored_at) if trace_map.censored_at else (None,)
         self.censored_us: int | None = ends[-1]
@@ -206,15 +207,15 @@ class RowReader:
         return None if end_us == last_us and self._choice["censored"] == "open" else end_us
 
     def _placement(self, cells: Sequence[str], told: list[Problem]) -> Placement | None:
-        words = tuple(self._cell(word, cells) for word in _PLACING)
-        if words in self._placements:
-            return self._placements[words]
-        placement = self._placed(*words)
+        key = tuple(cells[place] for place in self._placing)
+        if key in self._placements:
+            return self._placements[key]
+        placement = self._placed(*(self._cell(word, cells) for word in _PLACING))
         if placement is None:
             message = "nothing tells its class, so it is kept without a placement and not metered"
             told.append(Problem(code="no-class", message=message))
         else:
-            self._placements[words] = placement
+            self._placements[key] = placement
         return placement
 
     def _placed(

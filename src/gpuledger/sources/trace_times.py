@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gpuledger.model.moments import HOUR_US, MINUTE_US, SECOND_US, to_us
@@ -87,7 +87,8 @@ class Times:
 
     def _written(self, text: str) -> tuple[int, ...]:
         try:
-            moment = datetime.fromisoformat(text) if self.unit == ISO else datetime.strptime(text, self.unit)
+            # a time without a zone stays so until the declared one is put to it
+            moment = datetime.fromisoformat(text) if self.unit == ISO else datetime.strptime(text, self.unit)  # noqa: DTZ007
         except ValueError:
             wanted = "as 2026-11-29T14:00:00Z" if self.unit == ISO else f"as {self.unit}"
             raise ValueError(f"{_shown(text)} is not a time written {wanted}") from None
@@ -110,6 +111,21 @@ class Times:
         if self.repeated_hour:
             return (first_us if self.repeated_hour == "first" else second_us,)
         return (first_us, second_us)
+
+
+def is_pattern(unit: str) -> bool:
+    """Whether a unit is a pattern of ``strptime`` that reads what it writes.
+
+    ``%Z`` is none: names such as IST mean several zones, and Python drops them. Written as plain letters
+    (``%H:%M PST``) they are matched, and the zone is declared.
+    """
+    if "%" not in unit or "%Z" in unit:
+        return False
+    try:
+        datetime.strptime(datetime(2026, 11, 29, tzinfo=UTC).strftime(unit), unit)  # noqa: DTZ007 - only tried
+    except (ValueError, re.error):  # re: a directive that stands twice
+        return False
+    return True
 
 
 def zone_named(name: str) -> tzinfo:

@@ -1,0 +1,108 @@
+"""The words of Slurm's accounting: a row as text and JSON both give it, and the problems met on the way.
+
+Between the parsers (``slurm_sacct``, ``slurm_json``) and ``slurm_jobs``, which makes transitions of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpuledger.model.missing import Missing
+from gpuledger.model.problem import Problem
+
+MOST_PROBLEMS = 20
+"""Problems of one code that are named one by one; the rest are counted."""
+
+NOT_TOLD = Missing("sacct: not told")
+
+HINT = (
+    "what is understood: sacct -a -P --format=JobID,Cluster,User,Account,Partition,QOS,State,Submit,Eligible,"
+    "Start,End,ElapsedRaw,Suspended,ReqTRES,AllocTRES,NodeList; or sacct -a --json"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmRow:
+    """One row of accounting: an allocation of a job, or a step in it.
+
+    Args:
+        line: where it begins in the file, 1-based.
+        job: ``123``, ``123_4`` of an array, ``123+0`` of a heterogeneous job, ``123_[5-9]`` of tasks yet to start.
+        step: ``0``, ``batch``, ``extern``; empty for the allocation itself.
+        cluster, user, account, partition, qos: as told; may be empty.
+        state: Slurm's word alone, ``CANCELLED`` without who did it.
+        submit_us, eligible_us, start_us, end_us: microseconds UTC; Missing where Slurm knows none.
+        elapsed_s: seconds from start to end, or to the dump, less ``suspended_s``.
+        suspended_s: seconds it was suspended.
+        allocated, requested: TRES strings; empty where there are none.
+        nodes: Slurm's node list; empty where none is assigned.
+    """
+
+    line: int
+    job: str
+    step: str = ""
+    cluster: str = ""
+    user: str = ""
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
+    state: str = ""
+    submit_us: int | Missing = NOT_TOLD
+    eligible_us: int | Missing = NOT_TOLD
+    start_us: int | Missing = NOT_TOLD
+    end_us: int | Missing = NOT_TOLD
+    elapsed_s: int | Missing = NOT_TOLD
+    suspended_s: int | Missing = NOT_TOLD
+    allocated: str = ""
+    requested: str = ""
+    nodes: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmRows:
+    """What a file of accounting holds.
+
+    Args:
+        rows: in the order of the file; of rows that are identical in every field the first.
+        repeated: how many were left out because an identical one came before.
+        problems: what could not be understood, with line numbers.
+    """
+
+    rows: tuple[SlurmRow, ...]
+    repeated: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collects problems: of each code the first few by line, and the rest by number and size."""
+
+    path: str
+    named: list[Problem] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    surplus: dict[str, int] = field(default_factory=dict)
+
+    def add(self, code: str, line: int, message: str, *, device_seconds: int = 0) -> None:
+        """Note one.
+
+        Args:
+            code: of the problem.
+            line: in the file, or 0 where all of it is meant.
+            message: one sentence.
+            device_seconds: what it is about, for the sum of those that are only counted.
+        """
+        count = self.counts[code] = self.counts.get(code, 0) + 1
+        if count <= MOST_PROBLEMS:
+            where = f"{self.path}:{line}" if line else self.path
+            self.named.append(Problem(code=code, message=message, where=where))
+        else:
+            self.surplus[code] = self.surplus.get(code, 0) + device_seconds
+
+    def all(self) -> tuple[Problem, ...]:
+        """The named ones in order, then one line for each code that had more."""
+        rest = []
+        for code, device_seconds in self.surplus.items():
+            size = f", {device_seconds:,} device-seconds in all" if device_seconds else ""
+            message = f"{self.counts[code] - MOST_PROBLEMS:,} more like these{size}"
+            rest.append(Problem(code=code, message=message, where=self.path))
+        return (*self.named, *rest)

@@ -1,0 +1,219 @@
+"""The text of ``sacct -P`` (or ``-p``): a header or a list of columns, then a row for each allocation and step.
+
+Text in, rows out; pure. Any order of columns, any delimiter, headers repeated where dumps were appended to
+each other. Rows that cannot be understood become problems with their line, and the others are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import tzinfo
+from hashlib import blake2b
+
+from gpuledger.errors import BadInput
+from gpuledger.model.missing import Missing
+from gpuledger.sources.slurm_fields import Broken, Record, Splitter
+from gpuledger.sources.slurm_rows import HINT, NOT_TOLD, Findings, SlurmRow, SlurmRows
+from gpuledger.sources.slurm_times import Times, seconds
+
+MOST_LINES_BEFORE_HEADER = 50
+"""What a shell or ``module load`` says before ``sacct`` does."""
+
+HOPELESS = 200
+"""As many rows that are none, and none that is: these are not the columns."""
+
+_HEADER = re.compile(r"[A-Za-z]+(?P<delimiter>[^A-Za-z0-9_\n]{1,8}|\t)(?:[A-Za-z]+(?P=delimiter))*[A-Za-z]*(?P=delimiter)?")
+_NAME = re.compile(r"[A-Za-z]+")
+_NEEDED = ("state", "start", "alloctres")
+_CHECKED = (
+    "state", "jobid", "alloctres", "start", "jobidraw", "end", "elapsedraw", "elapsed", "submit", "eligible",
+    "suspended", "reqtres", "cluster", "user", "account", "partition", "qos", "nodelist",
+)  # fmt: skip
+"""The columns that count, those first by which a row is known."""
+
+_NO_NODES = frozenset({"None assigned", "None", "(null)", "(unknown)", "Unknown"})
+
+
+def parse(text: str, *, path: str, zone: tzinfo | None, columns: Sequence[str] = ()) -> SlurmRows:
+    """The rows of a dump, each identical one once.
+
+    Args:
+        text: as ``sacct`` printed it; bytes that are no UTF-8 may stand in it as surrogates.
+        path: the file as the user named it, for messages.
+        zone: of its local times; None when not given.
+        columns: their names, for a dump without header (``sacct -n``).
+
+    Raises:
+        BadInput: ``not-sacct``, ``no-header``, ``columns-missing``, ``columns-differ``.
+        Misconfigured: ``zone-needed`` when there are local times and no zone.
+    """
+    return _Dump(path, zone, columns).rows(text)
+
+
+def header_of(line: str) -> tuple[tuple[str, ...], str] | None:
+    """The columns and the delimiter that a line names, or None where it is no header.
+
+    With ``-p`` each line ends in a delimiter, so that the last column has no name and is empty.
+    """
+    match = _HEADER.fullmatch(line)
+    if match is None:
+        return None
+    columns = tuple(line.split(match["delimiter"]))
+    told = {column.lower() for column in columns}
+    return (columns, match["delimiter"]) if told & {"jobid", "jobidraw"} and len(columns) > 2 else None
+
+
+class _Dump:
+    """One file as it is read."""
+
+    def __init__(self, path: str, zone: tzinfo | None, columns: Sequence[str]) -> None:
+        self._path = path
+        self._times = Times(zone, path)
+        self._given = tuple(column.strip() for column in columns)
+        self._findings = Findings(path)
+        self._seen: set[bytes] = set()
+        self._repeated = 0
+        self._rows: list[SlurmRow] = []
+
+    def rows(self, text: str) -> SlurmRows:
+        lines = iter(enumerate(text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), start=1))
+        splitter = self._begin(lines)
+        make = self._maker(splitter.columns)
+        for number, line in lines:
+            if line[:1].isalpha() and (header := header_of(line)):
+                self._take(splitter.end(), make)
+                splitter = self._splitter(*header, number)
+                make = self._maker(splitter.columns)
+                continue
+            self._take(splitter.feed(number, line), make)
+        self._take(splitter.end(), make)
+        if not self._rows and (broken := self._findings.counts.get("broken-line", 0)):
+            raise self._hopeless(broken)
+        for local in sorted(self._times.skipped)[:1]:
+            message = f"{local} never happened in that zone, so the times are of another, or the clock was wrong"
+            self._findings.add("time-not-in-zone", 0, message)
+        return SlurmRows(rows=tuple(self._rows), repeated=self._repeated, problems=self._findings.all())
+
+    def _begin(self, lines: Iterator[tuple[int, str]]) -> Splitter:
+        """The splitter for the first rows: by the header, or by the columns given."""
+        for number, line in lines:
+            if header := header_of(line):
+                return self._splitter(*header, number)
+            if self._given and line.strip():
+                splitter = self._splitter(self._given, self._delimiter(line), 0)
+                self._take(splitter.feed(number, line), self._maker(splitter.columns))
+                return splitter
+            if number >= MOST_LINES_BEFORE_HEADER:
+                break
+        code, message = "no-header", f"no line of the first {MOST_LINES_BEFORE_HEADER} names columns, JobID among them"
+        raise BadInput(code, message, path=self._path, hint=f"--columns JobID,State,... as they stand in it; {HINT}")
+
+    def _delimiter(self, line: str) -> str:
+        """Between the fields of a dump without header: what cuts its first line into as many as there are columns."""
+        for delimiter in ("|", "|#", "\t", ";", "^", ","):
+            if delimiter in line and line.count(delimiter) in (len(self._given) - 1, len(self._given)):
+                if line.endswith(delimiter) and line.count(delimiter) == len(self._given):
+                    self._given = (*self._given, "")
+                return delimiter
+        return "|"
+
+    def _splitter(self, columns: Sequence[str], delimiter: str, line: int) -> Splitter:
+        places = {column.lower(): place for place, column in reversed(list(enumerate(columns))) if column}
+        missing = [name for name in _NEEDED if name not in places]
+        if not places.keys() & {"jobid", "jobidraw"}:
+            missing.insert(0, "JobID")
+        if not places.keys() & {"end", "elapsed", "elapsedraw"}:
+            missing.append("End or ElapsedRaw")
+        if missing:
+            message = f"columns that are needed are not there: {', '.join(missing)}"
+            raise BadInput("columns-missing", message, path=self._path, line=line, hint=HINT)
+        return Splitter(columns, delimiter, [places[name] for name in _CHECKED if name in places])
+
+    def _take(self, found: Iterator[Record | Broken], make: Callable[[Record], SlurmRow]) -> None:
+        for one in found:
+            if isinstance(one, Broken):
+                self._complain(one.line, one.message)
+                continue
+            mark = blake2b(one.text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+            if mark in self._seen:
+                self._repeated += 1
+                continue
+            self._seen.add(mark)
+            try:
+                self._rows.append(make(one))
+            except ValueError as problem:
+                self._complain(one.line, str(problem))
+
+    def _complain(self, line: int, message: str) -> None:
+        self._findings.add("broken-line", line, f"{message}; it is left out")
+        count = self._findings.counts["broken-line"]
+        if count >= HOPELESS and not self._rows:
+            raise self._hopeless(count)
+
+    def _hopeless(self, count: int) -> BadInput:
+        first = self._findings.named[0]
+        code = "columns-differ" if self._given else "not-sacct"
+        message = f"none of the first {count} rows can be read; line {first.where.rpartition(':')[2]}: {first.message}"
+        hint = f"name the columns as they stand in the file: --columns JobID,State,...; {HINT}" if self._given else HINT
+        return BadInput(code, message, path=self._path, hint=hint)
+
+    def _maker(self, columns: Sequence[str]) -> Callable[[Record], SlurmRow]:
+        """What makes rows of records with these columns."""
+        places = {column.lower(): place for place, column in reversed(list(enumerate(columns))) if column}
+        absent = len(columns)  # a cell more than the record has: empty
+
+        def place(*names: str) -> int:
+            return next((places[name] for name in names if name in places), absent)
+
+        job, state, start, end = place("jobid", "jobidraw"), place("state"), place("start"), place("end")
+        submit, eligible = place("submit"), place("eligible")
+        elapsed, suspended = place("elapsedraw", "elapsed"), place("suspended")
+        cluster, user, account, partition = place("cluster"), place("user"), place("account"), place("partition")
+        qos, nodes, allocated, requested = place("qos"), place("nodelist"), place("alloctres"), place("reqtres")
+
+        def make(record: Record) -> SlurmRow:
+            cells = [*record.cells, ""]
+            base, _, step = cells[job].partition(".")
+            elapsed_s = seconds(cells[elapsed])
+            suspended_s = seconds(cells[suspended]) if cells[suspended] else NOT_TOLD
+            start_us, end_us, sure = self._times.span(cells[start], cells[end], elapsed_s, suspended_s)
+            if not sure and not step:
+                self._note_unsure(record.line, base, start_us, end_us, elapsed_s)
+            return SlurmRow(
+                line=record.line,
+                job=base,
+                step=step,
+                cluster=_clean(cells[cluster]),
+                user=_clean(cells[user]),
+                account=_clean(cells[account]),
+                partition=_clean(cells[partition]),
+                qos=_clean(cells[qos]),
+                state=cells[state].partition(" ")[0].rstrip("+"),
+                submit_us=self._times.moment(cells[submit]),
+                eligible_us=self._times.moment(cells[eligible]),
+                start_us=start_us,
+                end_us=end_us,
+                elapsed_s=elapsed_s,
+                suspended_s=suspended_s,
+                allocated=_clean(cells[allocated]),
+                requested=_clean(cells[requested]),
+                nodes="" if cells[nodes] in _NO_NODES else _clean(cells[nodes]),
+            )
+
+        return make
+
+    def _note_unsure(
+        self, line: int, job: str, start_us: int | Missing, end_us: int | Missing, elapsed_s: int | Missing
+    ) -> None:
+        if isinstance(start_us, Missing) and isinstance(end_us, Missing):
+            return
+        message = f"job {job}: a time in the hour that the clock showed twice; which of the two, no Elapsed tells"
+        if not isinstance(elapsed_s, Missing):
+            message = f"job {job}: a time in the hour that the clock showed twice; the earlier is taken"
+        self._findings.add("ambiguous-local-time", line, message)
+
+
+def _clean(text: str) -> str:
+    """Text fit for a ledger: bytes that are no UTF-8 shown as such."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

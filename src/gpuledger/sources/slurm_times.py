@@ -1,0 +1,166 @@
+"""Times and durations as Slurm prints them: local times of a zone, epoch seconds, ``D-HH:MM:SS``.
+
+Text in; microseconds UTC, seconds or :class:`Missing` out; ``ValueError`` where it is none of these.
+``sacct`` prints local times of the machine it runs on, so a zone is needed unless the times carry their
+offset (``SLURM_TIME_FORMAT=%FT%T%z`` or ``%s``).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+
+from gpuledger.errors import Misconfigured
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import SECOND_US, to_datetime, to_us
+from gpuledger.sources.slurm_rows import NOT_TOLD
+
+ABSENT_TIMES = frozenset({"", "unknown", "none", "n/a", "(null)", "0"})
+"""What stands for no time: not yet, or never. Compared in lower case."""
+
+NO_VALUE = 0xFFFF_FFF0
+"""Slurm's NO_VAL and INFINITE lie above it, 32 bits all but one set (slurm/slurm.h); as a time, the year 2106."""
+
+LONGEST_SECONDS = 100 * 366 * 86_400
+"""A century; more is a sentinel."""
+
+_TIME = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,9})?"
+    r"(?:(Z)|([+-])([0-9]{2}):?([0-9]{2}))?"
+)
+_IN_HOUR_US = {
+    f":{minute:02}:{second:02}": (minute * 60 + second) * SECOND_US for minute in range(60) for second in range(60)
+}
+_EPOCH_SECONDS = re.compile(r"[0-9]{9,11}")
+_DURATION = re.compile(r"(?:([0-9]{1,6})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{2})(?:\.[0-9]{1,9})?")
+_NO_DURATION = frozenset({"", "invalid", "unlimited", "partition_limit", "unknown", "none", "n/a"})
+
+
+class Times:
+    """Reads the times of one file in one zone.
+
+    Args:
+        zone: of the local times; None when not given.
+        path: the file as the user named it.
+    """
+
+    def __init__(self, zone: tzinfo | None, path: str) -> None:
+        self._zone = zone
+        self._path = path
+        self._known: dict[str, tuple[int, ...]] = {}
+        self._hours: dict[str, int] = {}
+        self.skipped: set[str] = set()
+        """Local times that never happened in that zone, because the clock was set forward over them."""
+
+    def moments(self, text: str) -> tuple[int, ...]:
+        """What a time can mean, microseconds UTC: nothing where there is none, two in the hour that happens twice.
+
+        Raises:
+            ValueError: not a time.
+            Misconfigured: ``zone-needed`` for a local time without a zone.
+        """
+        hour_us = self._hours.get(text[:13])
+        if hour_us and (rest_us := _IN_HOUR_US.get(text[13:])) is not None:
+            return (hour_us + rest_us,)
+        found = self._known.get(text)
+        if found is None:
+            found = self._known[text] = self._read(text.strip())
+        return found
+
+    def moment(self, text: str) -> int | Missing:
+        """The same where one meaning will do: the earlier.
+
+        Raises:
+            ValueError: not a time.
+            Misconfigured: ``zone-needed``.
+        """
+        found = self.moments(text)
+        return found[0] if found else NOT_TOLD
+
+    def _read(self, text: str) -> tuple[int, ...]:
+        if text.lower() in ABSENT_TIMES:
+            return ()
+        if _EPOCH_SECONDS.fullmatch(text):
+            return (int(text) * SECOND_US,) if int(text) < NO_VALUE else ()
+        match = _TIME.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text[:40]!r} is not a time")
+        if len(text) == 19 and self._zone is not None and text[:13] not in self._hours:
+            self._hours[text[:13]] = self._even_hour(text[:13])
+        year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+        local = datetime(year, month, day, hour, minute, min(second, 59))  # noqa: DTZ001 - local by nature
+        if match[7] or match[8]:
+            offset = timedelta(hours=int(match[9] or 0), minutes=int(match[10] or 0))
+            return self._of(to_us(local.replace(tzinfo=timezone(-offset if match[8] == "-" else offset))))
+        if self._zone is None:
+            message = f"{self._path}: its times are local and carry no zone ({text})"
+            hint = "say which zone the cluster's clock shows: --zone Europe/Berlin, or --zone UTC"
+            raise Misconfigured("zone-needed", message, hint=hint)
+        first, second_us = (to_us(local.replace(tzinfo=self._zone, fold=fold)) for fold in (0, 1))
+        if first == second_us:
+            return self._of(first)
+        if to_datetime(first).astimezone(self._zone).replace(tzinfo=None) != local:
+            self.skipped.add(text)
+            return self._of(first)
+        return first, second_us
+
+    def _even_hour(self, text: str) -> int:
+        """Where an hour of local time begins, microseconds UTC, if the clock was not set in it; else 0."""
+        first, last = (datetime.fromisoformat(f"{text}:{rest}") for rest in ("00:00", "59:59"))
+        meanings = [to_us(one.replace(tzinfo=self._zone, fold=fold)) for one in (first, last) for fold in (0, 1)]
+        hour_us = meanings[0]
+        last_us = hour_us + 3599 * SECOND_US
+        is_even = meanings == [hour_us, hour_us, last_us, last_us] and 0 < last_us < NO_VALUE * SECOND_US
+        return hour_us if is_even else 0
+
+    @staticmethod
+    def _of(at_us: int) -> tuple[int, ...]:
+        if at_us < 0:
+            raise ValueError("it lies before 1970")
+        return (at_us,) if at_us < NO_VALUE * SECOND_US else ()
+
+    def span(
+        self, start: str, end: str, elapsed_s: int | Missing, suspended_s: int | Missing
+    ) -> tuple[int | Missing, int | Missing, bool]:
+        """Start and end of a run, and whether that is surely what they mean.
+
+        In the hour that the clock showed twice, the elapsed time tells which of the two is meant.
+
+        Raises:
+            ValueError: not times.
+            Misconfigured: ``zone-needed``.
+        """
+        starts, ends = self.moments(start), self.moments(end)
+        if len(starts) < 2 and len(ends) < 2:
+            return starts[0] if starts else NOT_TOLD, ends[0] if ends else NOT_TOLD, True
+        if starts and ends and not isinstance(elapsed_s, Missing):
+            lasted_us = (elapsed_s + (0 if isinstance(suspended_s, Missing) else suspended_s)) * SECOND_US
+            fits = [(one, two) for one in starts for two in ends if abs(two - one - lasted_us) <= SECOND_US]
+            if len(fits) == 1:
+                return *fits[0], True
+            # both in the doubled hour, both early or both late: either way it lasted as long
+            if fits:
+                return *fits[0], False
+        return starts[0] if starts else NOT_TOLD, ends[-1] if ends else NOT_TOLD, False
+
+
+@lru_cache(maxsize=65_536)
+def seconds(text: str) -> int | Missing:
+    """A duration in whole seconds: ``D-HH:MM:SS``, ``HH:MM:SS``, ``MM:SS``, or seconds alone (``ElapsedRaw``).
+
+    Raises:
+        ValueError: neither a duration nor a word for none.
+    """
+    word = text.strip()
+    if word.lower() in _NO_DURATION:
+        return Missing(f"sacct: {word.lower() or 'empty'}")
+    if word.isascii() and word.isdigit() and len(word) <= 20:
+        found = int(word)
+    else:
+        match = _DURATION.fullmatch(word)
+        if match is None:
+            raise ValueError(f"{word[:40]!r} is not a duration")
+        days, hours, minutes, rest = (int(part or 0) for part in match.groups())
+        found = ((days * 24 + hours) * 60 + minutes) * 60 + rest
+    return found if found <= LONGEST_SECONDS else Missing(f"sacct: sentinel {found}")

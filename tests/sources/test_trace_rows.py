@@ -1,0 +1,230 @@
+"""One row of a trace: the run that it tells, or the problem that keeps it out."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from gpuledger.model.lifecycle import CPU, Placement
+from gpuledger.sources.trace_map import parse
+from gpuledger.sources.trace_rows import LeftOut, RowReader, Run
+
+COLUMNS = "id, start, end, devices, class"
+
+
+def run(row: str, columns: str = COLUMNS, more: str = "") -> Run:
+    """The run of a row whose columns are called by their words."""
+    words = columns.split(", ")
+    # a label is no word of the map, only a column
+    mapped = ", ".join(f"{word}: {word}" for word in words if word != "qos")
+    made = parse(f"columns: {{{mapped}}}\n{more}", path="m")
+    return RowReader(made, words).read(row.split(","), 7)
+
+
+def left_out(row: str, columns: str = COLUMNS, more: str = "") -> str:
+    with pytest.raises(LeftOut) as caught:
+        run(row, columns, more)
+    assert caught.value.problem.message
+    return caught.value.problem.code
+
+
+def placed(row: str, columns: str, more: str = "") -> tuple[int, Fraction]:
+    placement = run(row, columns, more).placement
+    assert placement is not None
+    return placement.count, placement.share
+
+
+def test_a_row_is_a_run() -> None:
+    """Everything it can say, in one."""
+    found = run(
+        "j,1,2,5,2,500,A100,V100|A100,ann,vision,p,n1,eu,whole,Failed,LS",
+        "id, pending, start, end, devices, share, class, requested_class, user, team, project, machine, region, pool, "
+        "outcome, qos",
+        "units: {share: milli}\nfailed: [Failed]\nlabels: {qos: qos}\nconstants: {labels: {trace: t}}\nprefix: t/\n"
+        "classes: {A100: A100-40GB}\n",
+    )
+    assert found == Run(
+        line=7, workload="t/j", pending_us=1_000_000, start_us=2_000_000, end_us=5_000_000, failed=True,
+        placement=Placement(
+            class_name="A100-40GB", region="eu", machine="n1", pool="whole", count=2, share=Fraction(1, 2)
+        ),
+        owner=("ann", "vision", "p"), requested_class="V100|A100", labels=(("qos", "LS"), ("trace", "t")), told=(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("share", "unit", "part"),
+    [("1", "fraction", Fraction(1)), ("0.25", "fraction", Fraction(1, 4)), ("1/3", "fraction", Fraction(1, 3)),
+     ("0.1", "fraction", Fraction(1, 10)), ("470", "milli", Fraction(47, 100)), ("1", "milli", Fraction(1, 1000)),
+     ("25", "percent", Fraction(1, 4)), ("12.5 %", "percent", Fraction(1, 8)), ("100%", "percent", Fraction(1))],
+)  # fmt: skip
+def test_shares_are_exact_fractions(share: str, unit: str, part: Fraction) -> None:
+    """A tenth is a tenth."""
+    columns = f"{COLUMNS}, share"
+    assert placed(f"j,0,9,2,A100,{share}", columns, f"units: {{share: {unit}}}") == (2, part)
+
+
+@pytest.mark.parametrize(
+    ("unit", "shares"),
+    [("fraction", ["0", "0.0", "1.01", "5/4", "1/0", "-1", "", "25%", "half", "1e-1", "NaN"]),
+     ("milli", ["0", "1001", "-470", "25%"]), ("percent", ["0", "0%", "100.1", "-5", "%"])],
+)  # fmt: skip
+def test_a_share_is_above_0_and_at_most_1(unit: str, shares: list[str]) -> None:
+    """An empty cell is no whole device, where a column tells shares."""
+    for share in shares:
+        assert left_out(f"j,0,9,2,A100,{share}", f"{COLUMNS}, share", f"units: {{share: {unit}}}") == "bad-share"
+
+
+@pytest.mark.parametrize(
+    ("devices", "unit", "found"),
+    [("4", "one", (4, Fraction(1))), ("2.0", "one", (2, Fraction(1))), ("0.5", "one", (1, Fraction(1, 2))),
+     ("50", "percent", (1, Fraction(1, 2))), ("200.0", "percent", (2, Fraction(1)))],
+)  # fmt: skip
+def test_devices_may_be_told_in_parts(devices: str, unit: str, found: tuple[int, Fraction]) -> None:
+    """Half a device is one device held by half."""
+    assert placed(f"j,0,9,{devices},A100", COLUMNS, f"units: {{devices: {unit}}}") == found
+
+
+@pytest.mark.parametrize("devices", ["", "-1", "1.5", "four", "5000", "1e2"])
+def test_a_number_of_devices_must_be_one(devices: str) -> None:
+    """One and a half could be three shapes; five thousand are a mistake."""
+    assert left_out(f"j,0,9,{devices},A100") in {"bad-devices", "bad-placement"}
+
+
+def test_instances_multiply_devices() -> None:
+    """Three workers of a quarter each hold a quarter of three."""
+    columns = f"{COLUMNS}, share, instances"
+    assert placed("j,0,9,1,A100,25,3", columns, "units: {share: percent}") == (3, Fraction(1, 4))
+    assert left_out("j,0,9,1,A100,25,2.5", columns, "units: {share: percent}") == "bad-devices"
+
+
+def test_devices_may_be_named() -> None:
+    """By their ids, in any order, which are counted; a count beside them must agree."""
+    columns = "id, start, end, device_ids, class"
+    placement = run("j,0,9,GPU-b;GPU-a;GPU-b,A100", columns).placement
+    assert placement == Placement(class_name="A100", devices=("GPU-a", "GPU-b"), count=2)
+    assert left_out("j,0,9,GPU-a,A100,2", f"{columns}, devices") == "bad-devices"
+
+
+def test_rows_without_devices_are_counted_as_cpu_only_if_declared() -> None:
+    """Else they held nothing that is metered here. An empty cell is 0 only by declaration."""
+    assert left_out("j,0,9,0,A100") == "no-devices"
+    more = "rows: {without_devices: cpu}\nconstants: {devices: 0}\n"
+    for devices in ("0", ""):
+        assert run(f"j,0,9,{devices},A100", COLUMNS, more).placement == Placement(class_name=CPU, count=0)
+
+
+def test_without_a_class_it_is_kept_unplaced() -> None:
+    """It ran, nobody knows on what: told, never a class of nothing."""
+    found = run("j,0,9,1,")
+    assert found.placement is None
+    assert [problem.code for problem in found.told] == ["no-class"]
+    assert run("j,0,9,1,", COLUMNS, "constants: {class: GPU}").placement == Placement(class_name="GPU")
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [(",0,9,1,A", "no-id"), ("j,,9,1,A", "not-scheduled"), ("j,0,,1,A", "no-end"), ("j,9,0,1,A", "end-before-start"),
+     ("j,x,9,1,A", "bad-time"), ("j,0,x,1,A", "bad-time"), ("j,-1,9,1,A", "bad-time"), ("j\x1b[2J,0,9,1,A", "bad-name"),
+     ("j,0,9,1,A\x07", "bad-name"), ("j,0,99999999999,1,A", "bad-time")],
+)  # fmt: skip
+def test_a_row_that_cannot_be_so_is_left_out(row: str, code: str) -> None:
+    """Each for a reason of its own."""
+    assert left_out(row) == code
+
+
+def test_a_span_of_nothing_is_a_run_of_nothing() -> None:
+    """Half-open: it begins and ends at once."""
+    found = run("j,9,9,1,A")
+    assert found.start_us == found.end_us == 9_000_000
+
+
+def test_what_means_not_told_is_declared() -> None:
+    """A dash, a None, a 0: only for the word it is declared for."""
+    more = "missing: {end: ['-', 0]}\nrows: {without_end: open}\n"
+    assert run("j,0,-,1,A", COLUMNS, more).end_us is None
+    assert run("j,0,0,1,A", COLUMNS, more).end_us is None
+    assert left_out("j,-,9,1,A", COLUMNS, more) == "bad-time"
+
+
+@pytest.mark.parametrize(("censored", "end"), [("open", None), ("ended", 9_000_000)])
+def test_a_row_that_ends_with_the_trace_is_what_was_declared(censored: str, end: int | None) -> None:
+    """It ran on, or it ended just then."""
+    more = f"censored_at: 9\nrows: {{censored: {censored}, without_end: open}}\n"
+    assert run("j,0,9,1,A", COLUMNS, more).end_us == end
+    assert run("j,0,8,1,A", COLUMNS, more).end_us == 8_000_000
+    assert run("j,0,,1,A", COLUMNS, more).end_us is None
+    assert left_out("j,10,,1,A", COLUMNS, more) == "after-trace-end"
+    assert [problem.code for problem in run("j,0,10,1,A", COLUMNS, more).told] == ["after-trace-end"]
+
+
+def test_a_row_that_never_ran_may_be_kept_as_waiting() -> None:
+    """From its asking to its giving up; without a placement, which it never had."""
+    columns = f"{COLUMNS}, pending"
+    more = "rows: {without_start: pending, without_devices: cpu}"
+    found = run("j,,9,1,A,3", columns, more)
+    assert (found.pending_us, found.start_us, found.end_us, found.placement) == (3_000_000, None, 9_000_000, None)
+    assert found.since_us == 3_000_000
+    assert left_out("j,,9,1,A,", columns, more) == "no-times"
+
+
+@pytest.mark.parametrize(("pending", "code"), [("x", "bad-time"), ("5", "pending-after-start")])
+def test_a_bad_time_of_asking_costs_the_waiting_only(pending: str, code: str) -> None:
+    """The run is kept."""
+    found = run(f"j,4,9,1,A,{pending}", f"{COLUMNS}, pending")
+    assert (found.pending_us, found.start_us) == (None, 4_000_000)
+    assert [problem.code for problem in found.told] == [code]
+
+
+def test_durations_stand_for_ends() -> None:
+    """Hours of work from a start on; across the night of the clocks they are what they are."""
+    columns = "id, start, duration, devices, class"
+    more = "units: {time: iso, duration: h}\nzone: Europe/Berlin\n"
+    found = run("j,2026-10-25 00:00,6,1,A", columns, more)
+    assert found.end_us is not None
+    assert found.end_us - found.since_us == 6 * 3_600_000_000
+    assert left_out("j,2026-10-25 00:00,-6,1,A", columns, more) == "bad-time"
+    assert left_out("j,2026-10-25 00:00,,1,A", columns, more) == "no-end"
+
+
+def test_local_times_that_came_twice_are_solved_only_where_one_reading_is_possible() -> None:
+    """From 02:50 to 02:10 there is one way; from 02:10 to 02:50 there are three."""
+    more = "units: {time: iso}\nzone: Europe/Berlin\n"
+    found = run("j,2026-10-25 02:50,2026-10-25 02:10,1,A", COLUMNS, more)
+    assert found.end_us is not None
+    assert found.end_us - found.since_us == 20 * 60_000_000
+    assert left_out("j,2026-10-25 02:10,2026-10-25 02:50,1,A", COLUMNS, more) == "ambiguous-time"
+    assert left_out("j,2026-10-25 02:10,2026-10-25 05:00,1,A", COLUMNS, more) == "ambiguous-time"
+    assert left_out("j,2026-03-29 02:10,2026-03-29 05:00,1,A", COLUMNS, more) == "bad-time"
+    declared = run("j,2026-10-25 02:10,2026-10-25 05:00,1,A", COLUMNS, more + "repeated_hour: second\n")
+    assert declared.end_us is not None
+    assert declared.end_us - declared.since_us == 170 * 60_000_000
+
+
+def test_a_time_of_asking_that_came_twice_costs_the_waiting_only() -> None:
+    """How long it waited cannot be known to the hour."""
+    found = run(
+        "j,2026-10-25 05:00,2026-10-25 06:00,1,A,2026-10-25 02:10",
+        f"{COLUMNS}, pending",
+        "units: {time: iso}\nzone: Europe/Berlin\n",
+    )
+    assert found.pending_us is None
+    assert [problem.code for problem in found.told] == ["ambiguous-time"]
+
+
+def test_several_columns_make_one_id() -> None:
+    """A job and its attempt."""
+    made = parse("columns: {id: [job, try], start: s, end: e, devices: d, class: c}", path="m")
+    reader = RowReader(made, ["job", "try", "s", "e", "d", "c"])
+    assert reader.read(["17", " 2", "0", "9", "1", "A"], 2).workload == "17/2"
+    with pytest.raises(LeftOut, match="without an id"):
+        reader.read(["", " ", "0", "9", "1", "A"], 3)
+
+
+def test_decimal_commas_are_declared() -> None:
+    """Of a spreadsheet that is written so."""
+    made = parse("columns: {id: i, start: s, end: e, devices: d, class: c}\ndecimal: ','\n", path="m")
+    found = RowReader(made, ["i", "s", "e", "d", "c"]).read(["j", "0,5", "9", "0,25", "A"], 2)
+    assert found.placement == Placement(class_name="A", share=Fraction(1, 4))
+    assert found.start_us == 500_000
