@@ -25,6 +25,7 @@ from gpuledger.operations.evidence import load_evidence
 MARGIN_US = 2_000_000
 """By which the driver's times and the crowd's may differ, as in the product."""
 SILENT = "nobody says why"
+EXAMPLES = 3
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class Share:
         of: how many lived.
         named: told with their own command line.
         misses: how many were not, by cause.
-        misnamed: told with another's.
+        misnamed: told with another's; the first few of them stand in ``told_as``.
         settled, observed: contexts known from the driver's rows, and from looks or events alone.
         twice: contexts beyond one for each process.
     """
@@ -44,6 +45,7 @@ class Share:
     named: int = 0
     misses: Counter[str] = field(default_factory=Counter)
     misnamed: int = 0
+    told_as: list[str] = field(default_factory=list)
     settled: int = 0
     observed: int = 0
     twice: int = 0
@@ -112,6 +114,8 @@ def of_ledger(path: Path, lives: Sequence[Life], usage: Any) -> Share:
             share.named += 1
         else:
             share.misnamed += 1
+            if share.misnamed <= EXAMPLES:
+                share.told_as.append(f"{life.word} (pid {life.pid}) as {commands.get(context.subject)!r}")
         share.settled += context is not None and context.settled
         share.observed += context is not None and not context.settled
     return share

@@ -92,14 +92,19 @@ static void state_broken(const char *line) {
     abort();
 }
 
-static void word(char *into, const char *from) { snprintf(into, TEXT, "%s", from); }
+static void word(char *into, const char *from) {
+    size_t length = strnlen(from, TEXT - 1);
+    memcpy(into, from, length);
+    into[length] = 0;
+}
 static uint64_t number(const char *text) { return strcmp(text, "-") ? strtoull(text, NULL, 10) : NO_U64; }
 static uint32_t small(const char *text) { return strcmp(text, "-") ? (uint32_t)strtoul(text, NULL, 10) : NO_U32; }
 
 static void state_line(char *line) {
     char *words[9] = {0}, whole[1024];
-    size_t count = 0;
-    snprintf(whole, sizeof whole, "%s", line);
+    size_t count = 0, length = strnlen(line, sizeof whole - 1);
+    memcpy(whole, line, length);
+    whole[length] = 0;
     for (char *rest = line, *next; (next = strsep(&rest, "\t")) && count < 9;) words[count++] = next;
     const char *kind = words[0];
 #define IS(name, n) (!strcmp(kind, name) && count == (n))
@@ -190,6 +195,8 @@ static void state_write(int lock) {
     snprintf(path, sizeof path, "%s.%d", state_path(), (int)getpid());
     FILE *file = fopen(path, "w");
     if (!file) { perror("fake driver: state"); abort(); }
+    static char buffer[256 * 1024]; /* a busy crowd changes the state 200 times a second */
+    setvbuf(file, buffer, _IOFBF, sizeof buffer);
     fprintf(file, "driver\t%s\nroot\t%d\n", state.driver, state.root);
     for (size_t i = 0; i < state.failures.count; i++) {
         struct failure *one = &state.failures.at[i];

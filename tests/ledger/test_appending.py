@@ -29,13 +29,15 @@ def test_numbers_count_over_all_tables_in_the_order_of_the_chain(ledger: Ledger,
     """Whatever order the rows are given in, evidence comes before records, and each kind keeps its order."""
     appended = ledger.append(make.one_of_each(), writer="box.agent", at_us=1)
     kinds = [row.kind for row in appended.added]
-    expected = ["device", "watch", "identity", "driver", "sighting", "record", "correction", "pass", "policy"]
-    assert kinds == expected
-    assert [row.number for row in appended.added] == list(range(1, 10))
+    assert kinds == [
+        "device", "watch", "identity", "driver", "sighting", "placement", "event", "hold", "record", "correction",
+        "pass", "policy",
+    ]  # fmt: skip
+    assert [row.number for row in appended.added] == list(range(1, 13))
     more = ledger.append([make.watch(2), make.watch(1), make.device(1)], writer="box.agent", at_us=2)
-    assert [row.ref for row in more.added] == ["device:box.agent/10", "watch:box.agent/11", "watch:box.agent/12"]
+    assert [row.ref for row in more.added] == ["device:box.agent/13", "watch:box.agent/14", "watch:box.agent/15"]
     assert more.added[1:] == (make.watch(2), make.watch(1))
-    assert ledger.marks() == {"box.agent": 12}
+    assert ledger.marks() == {"box.agent": 15}
 
 
 def test_each_writer_has_its_own_chain(ledger: Ledger, place: Path, make, bare) -> None:

@@ -167,3 +167,22 @@ def test_missing_readings_stay_missing(make: Any) -> None:
     """A row whose memory the driver could not tell has no peak, not a zero."""
     (context,) = contexts(make.evidence([make.driver(0, 500, peak_memory_mib=Missing("driver: not supported"))]))
     assert context.peak_memory_mib == NO_MEMORY
+
+
+def by_events(make: Any, since: int, until: int) -> Any:
+    """A context whose row the driver is known to have lost, from open to exit."""
+    return make.look(since, until, gone=until, died=True, method="ebpf", samples=0, boot_id="b", start_ticks=1)
+
+
+def test_a_context_is_as_long_whoever_saw_it(make: Any) -> None:
+    """A row that came after all is the context; looks and events of one process are laid over each other, not added."""
+    identity = make.identity("xtts", 9_000, seen=20_000, method="ebpf")
+    row = make.driver(10_000, 5_000)
+    looks = [make.look(10_000, 12_000), make.look(12_000, 15_000, gone=15_000, died=True)]
+    event = by_events(make, 10_000, 15_000)
+    for evidence in ([row], [event], looks, [row, event], [*looks, event], [row, *looks, event, event]):
+        found = contexts(make.evidence([identity, *evidence]))
+        assert sum(each.context_ms for each in found) == 5_000
+        assert {each.subject for each in found} == {"xtts"}
+        assert not any(each.open for each in found)
+    assert [each.settled for each in contexts(make.evidence([identity, row, event]))] == [True]

@@ -37,7 +37,7 @@ class NamedByHand:
         return NamesLook(method=self.method, current=current, fresh=fresh)
 
     def close(self) -> None:
-        self.alive.clear()
+        self._told.clear()
 
 
 class FullDisk:

@@ -284,7 +284,8 @@ def test_spreadsheet_in_local_time_keeps_the_nights_of_the_clocks() -> None:
     assert by_user == {"ann": 7, "bob": 5}
     assert seconds(held(history), shared_part) == 7 * 3600 + 2 * 5 * 3600 * Fraction(1, 8)
     assert told(history) == [
-        ("bad-time", "f.csv:4"), ("ambiguous-time", "f.csv:5"), ("no-id", "f.csv:6"), ("end-before-start", "f.csv:7"),
+        ("bad-time", "f.csv:4"), ("ambiguous-local-time", "f.csv:5"), ("no-id", "f.csv:6"),
+        ("end-before-start", "f.csv:7"),
     ]  # fmt: skip
     assert "skipped by the clocks of Europe/Berlin" in history.problems[0].message
     assert "repeated_hour" in history.problems[1].message

@@ -194,8 +194,8 @@ def test_local_times_that_came_twice_are_solved_only_where_one_reading_is_possib
     found = run("j,2026-10-25 02:50,2026-10-25 02:10,1,A", COLUMNS, more)
     assert found.end_us is not None
     assert found.end_us - found.since_us == 20 * 60_000_000
-    assert left_out("j,2026-10-25 02:10,2026-10-25 02:50,1,A", COLUMNS, more) == "ambiguous-time"
-    assert left_out("j,2026-10-25 02:10,2026-10-25 05:00,1,A", COLUMNS, more) == "ambiguous-time"
+    assert left_out("j,2026-10-25 02:10,2026-10-25 02:50,1,A", COLUMNS, more) == "ambiguous-local-time"
+    assert left_out("j,2026-10-25 02:10,2026-10-25 05:00,1,A", COLUMNS, more) == "ambiguous-local-time"
     assert left_out("j,2026-03-29 02:10,2026-03-29 05:00,1,A", COLUMNS, more) == "bad-time"
     declared = run("j,2026-10-25 02:10,2026-10-25 05:00,1,A", COLUMNS, more + "repeated_hour: second\n")
     assert declared.end_us is not None
@@ -210,7 +210,7 @@ def test_a_time_of_asking_that_came_twice_costs_the_waiting_only() -> None:
         "units: {time: iso}\nzone: Europe/Berlin\n",
     )
     assert found.pending_us is None
-    assert [problem.code for problem in found.told] == ["ambiguous-time"]
+    assert [problem.code for problem in found.told] == ["ambiguous-local-time"]
 
 
 def test_several_columns_make_one_id() -> None:

@@ -272,10 +272,8 @@ class _Receipt:
         return f"proven idle: {IDLE_MEANING}" if is_idle else PROVEN
 
     def _busy(self, ours: Iterable[Context]) -> int | Missing:
-        looks = [look for one in ours for look in self._looks_of(one)]
-        if not any(look.busy_covered_ms for look in looks):
-            return NO_BUSY
-        return sum(look.busy_ms for look in looks)
+        # the driver's 0 also says that it sampled none, so it is no evidence of idleness
+        return sum(look.busy_ms for one in ours for look in self._looks_of(one)) or NO_BUSY
 
     def _looks_of(self, context: Context) -> Iterable[Sighting]:
         for ref in context.evidence:

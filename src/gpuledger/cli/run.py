@@ -76,7 +76,7 @@ def command(
     outcome = run(plan, clock=session.clock, waiting=_waiting(session))
     try:
         _tell(session, outcome, place)
-    except OSError:
+    except (OSError, SystemExit):  # Rich ends so where it meets the broken pipe first
         # nobody reads stderr any more, so nobody can be told; what is left unsaid must not change the status at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     except Exception:  # noqa: BLE001 - a bug, told as such, and yet no other status than the command's own

@@ -178,21 +178,24 @@ def _figures(one: ReceiptDevice) -> tuple[int | Missing, int | Missing]:
 
 
 def _devices(held: Sequence[ReceiptDevice]) -> RenderableType:
-    return Fitted(
-        [
-            Column(
-                head="device", cells=[cell(device_name(one.device)) for one in held], justify="left", least=LEAST_NAME
-            ),
-            Column(head="class", cells=[cell(one.class_name) for one in held], justify="left", spare=6),
-            Column(head="contexts", cells=[count(one.contexts) for one in held], spare=1),
-            Column(head="time", cells=[known(one.context_ms, duration_ms) for one in held]),
-            Column(head="ms", cells=[known(one.context_ms, count) for one in held], spare=2),
+    names = [cell(device_name(one.device)) for one in held]
+    columns = [
+        Column(head="device", cells=names, justify="left", least=LEAST_NAME),
+        Column(head="class", cells=[cell(one.class_name) for one in held], justify="left", spare=6),
+        Column(head="contexts", cells=[count(one.contexts) for one in held], spare=1),
+        Column(head="time", cells=[known(one.context_ms, duration_ms) for one in held]),
+        Column(head="ms", cells=[known(one.context_ms, count) for one in held], spare=2),
+    ]
+    if any(one.observed_ms for one in held):
+        columns += [
             Column(head="settled", cells=[_part(one.settled_ms) for one in held], spare=4),
-            Column(head="observed", cells=[_part(one.observed_ms) for one in held], spare=5),
-            Column(head="peak memory", cells=[known(one.peak_memory_mib, memory_mib) for one in held]),
-            Column(head="busy", cells=[_busy(one.busy_ms) for one in held]),
+            Column(head="observed", cells=[_part(one.observed_ms) for one in held], spare=3),
         ]
-    )
+    columns += [
+        Column(head="peak memory", cells=[known(one.peak_memory_mib, memory_mib) for one in held]),
+        Column(head="busy", cells=[_busy(one.busy_ms) for one in held]),
+    ]
+    return Fitted(columns)
 
 
 def _part(ms: int) -> str:

@@ -44,7 +44,7 @@ class ConnectorSource:
     method = "connector"
     sees_opens = False
     counts_losses = False
-    pause_s = 0.0
+    pause_s = 0.05
 
     def __init__(self, *, buffer_bytes: int = BUFFER_BYTES) -> None:
         self._spells = 0

@@ -25,7 +25,9 @@ MOST_CHECKED = 4
 
 _JOB = re.compile(r"[0-9]{1,10}(?:_(?:[0-9]{1,10}|\[[^\]\n]*\]))?(?:\+[0-9]{1,9})?(?:\.[A-Za-z0-9_+-]+)?")
 _STATE = re.compile(r"[A-Z][A-Z_]*\+?(?: by [^\n]*)?")
-_TIME = re.compile(r"(?:|[Uu]nknown|[Nn]one|N/A|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}\S*|[0-9]{1,11})")
+_TIME = re.compile(
+    r"(?:|[Uu]nknown|[Nn]one|N/A|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}\S*|[0-9]{1,11})"
+)
 _DURATION = re.compile(r"(?:|[A-Za-z_]+|[0-9]+|(?:[0-9]+-)?[0-9]+(?::[0-9]+)+(?:\.[0-9]+)?)")
 _TRES = re.compile(r"(?:[^=,\s]+=[^=,\s]*(?:,[^=,\s]+=[^=,\s]*)*)?")
 _EXIT = re.compile(r"(?:[0-9]+:[0-9]+)?")
@@ -33,6 +35,7 @@ _NUMBER = re.compile(r"[0-9]*")
 _WORD = re.compile(r"[^\n]*")
 
 SHAPES = {
+    "": re.compile(""),
     "jobid": _JOB, "jobidraw": _JOB, "state": _STATE,
     "start": _TIME, "end": _TIME, "submit": _TIME, "eligible": _TIME,
     "elapsed": _DURATION, "elapsedraw": _DURATION, "suspended": _DURATION, "timelimit": _DURATION,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import SECOND_US
 from gpuledger.model.problem import Problem
 
 MOST_PROBLEMS = 20
@@ -56,6 +57,24 @@ class SlurmRow:
     allocated: str = ""
     requested: str = ""
     nodes: str = ""
+
+    @property
+    def lasted_s(self) -> int:
+        """Seconds that it is told to have held what it held, suspended or not; 0 where that is not told."""
+        if not isinstance(self.start_us, Missing) and not isinstance(self.end_us, Missing):
+            return max(0, (self.end_us - self.start_us) // SECOND_US)
+        if isinstance(self.elapsed_s, Missing):
+            return 0
+        return self.elapsed_s + (0 if isinstance(self.suspended_s, Missing) else self.suspended_s)
+
+    @property
+    def known_until_us(self) -> int | Missing:
+        """The end, or until when it is known to have gone on: start + elapsed + suspended, as slurmdbd counts."""
+        if not isinstance(self.end_us, Missing):
+            return self.end_us
+        if isinstance(self.start_us, Missing) or isinstance(self.elapsed_s, Missing):
+            return NOT_TOLD
+        return self.start_us + self.lasted_s * SECOND_US
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ from datetime import tzinfo
 from hashlib import blake2b
 
 from gpuledger.errors import BadInput
-from gpuledger.model.missing import Missing
 from gpuledger.sources.slurm_fields import Broken, Record, Splitter
 from gpuledger.sources.slurm_rows import HINT, NOT_TOLD, Findings, SlurmRow, SlurmRows
 from gpuledger.sources.slurm_times import Times, seconds
@@ -23,7 +22,9 @@ MOST_LINES_BEFORE_HEADER = 50
 HOPELESS = 200
 """As many rows that are none, and none that is: these are not the columns."""
 
-_HEADER = re.compile(r"[A-Za-z]+(?P<delimiter>[^A-Za-z0-9_\n]{1,8}|\t)(?:[A-Za-z]+(?P=delimiter))*[A-Za-z]*(?P=delimiter)?")
+_HEADER = re.compile(
+    r"[A-Za-z]+(?P<delimiter>[^A-Za-z0-9_\n]{1,8}|\t)(?:[A-Za-z]+(?P=delimiter))*[A-Za-z]*(?P=delimiter)?"
+)
 _NAME = re.compile(r"[A-Za-z]+")
 _NEEDED = ("state", "start", "alloctres")
 _CHECKED = (
@@ -32,7 +33,8 @@ _CHECKED = (
 )  # fmt: skip
 """The columns that count, those first by which a row is known."""
 
-_NO_NODES = frozenset({"None assigned", "None", "(null)", "(unknown)", "Unknown"})
+NO_NODES = frozenset({"None assigned", "None", "(null)", "(unknown)", "Unknown"})
+"""What stands where no nodes are assigned."""
 
 
 def parse(text: str, *, path: str, zone: tzinfo | None, columns: Sequence[str] = ()) -> SlurmRows:
@@ -179,16 +181,17 @@ class _Dump:
             suspended_s = seconds(cells[suspended]) if cells[suspended] else NOT_TOLD
             start_us, end_us, sure = self._times.span(cells[start], cells[end], elapsed_s, suspended_s)
             if not sure and not step:
-                self._note_unsure(record.line, base, start_us, end_us, elapsed_s)
+                message = f"job {base}: a time in the hour that the clock showed twice, and Elapsed does not tell which"
+                self._findings.add("ambiguous-local-time", record.line, f"{message}; the earlier is taken")
             return SlurmRow(
                 line=record.line,
                 job=base,
                 step=step,
-                cluster=_clean(cells[cluster]),
-                user=_clean(cells[user]),
-                account=_clean(cells[account]),
-                partition=_clean(cells[partition]),
-                qos=_clean(cells[qos]),
+                cluster=clean(cells[cluster]),
+                user=clean(cells[user]),
+                account=clean(cells[account]),
+                partition=clean(cells[partition]),
+                qos=clean(cells[qos]),
                 state=cells[state].partition(" ")[0].rstrip("+"),
                 submit_us=self._times.moment(cells[submit]),
                 eligible_us=self._times.moment(cells[eligible]),
@@ -196,24 +199,14 @@ class _Dump:
                 end_us=end_us,
                 elapsed_s=elapsed_s,
                 suspended_s=suspended_s,
-                allocated=_clean(cells[allocated]),
-                requested=_clean(cells[requested]),
-                nodes="" if cells[nodes] in _NO_NODES else _clean(cells[nodes]),
+                allocated=clean(cells[allocated]),
+                requested=clean(cells[requested]),
+                nodes="" if cells[nodes] in NO_NODES else clean(cells[nodes]),
             )
 
         return make
 
-    def _note_unsure(
-        self, line: int, job: str, start_us: int | Missing, end_us: int | Missing, elapsed_s: int | Missing
-    ) -> None:
-        if isinstance(start_us, Missing) and isinstance(end_us, Missing):
-            return
-        message = f"job {job}: a time in the hour that the clock showed twice; which of the two, no Elapsed tells"
-        if not isinstance(elapsed_s, Missing):
-            message = f"job {job}: a time in the hour that the clock showed twice; the earlier is taken"
-        self._findings.add("ambiguous-local-time", line, message)
 
-
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Text fit for a ledger: bytes that are no UTF-8 shown as such."""
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -134,15 +134,16 @@ class Times:
         starts, ends = self.moments(start), self.moments(end)
         if len(starts) < 2 and len(ends) < 2:
             return starts[0] if starts else NOT_TOLD, ends[0] if ends else NOT_TOLD, True
-        if starts and ends and not isinstance(elapsed_s, Missing):
+        if not starts or not ends:
+            return starts[0] if starts else NOT_TOLD, ends[0] if ends else NOT_TOLD, False
+        pairs = [(one, two) for one in starts for two in ends]
+        if not isinstance(elapsed_s, Missing):
             lasted_us = (elapsed_s + (0 if isinstance(suspended_s, Missing) else suspended_s)) * SECOND_US
-            fits = [(one, two) for one in starts for two in ends if abs(two - one - lasted_us) <= SECOND_US]
-            if len(fits) == 1:
-                return *fits[0], True
-            # both in the doubled hour, both early or both late: either way it lasted as long
+            fits = [pair for pair in pairs if abs(pair[1] - pair[0] - lasted_us) <= SECOND_US]
+            # two fit where the whole run lies in the doubled hour: its length is sure, its place is not
             if fits:
-                return *fits[0], False
-        return starts[0] if starts else NOT_TOLD, ends[-1] if ends else NOT_TOLD, False
+                return *fits[0], len(fits) == 1
+        return *next((pair for pair in pairs if pair[0] <= pair[1]), pairs[0]), False
 
 
 @lru_cache(maxsize=65_536)

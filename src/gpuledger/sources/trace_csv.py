@@ -63,7 +63,7 @@ def parse(text: str, *, path: str, trace_map: TraceMap, source: str = SOURCE) ->
             try:
                 runs.append(reader.read(cells, line))
             except LeftOut as left_out:
-                told.add(left_out.problem, line)
+                told.add(replace(left_out.problem, message=f"{left_out.problem.message}; left out"), line)
     except ZoneNeeded as error:
         hint = "say where it was written: --zone UTC, --zone Europe/Berlin, or `zone` in the map"
         raise BadInput("zone-needed", str(error), path=path, line=line, hint=hint) from None
@@ -118,7 +118,7 @@ def _rows(
             if len(cells) == width:
                 yield at + 1, tuple(cells)
             elif any(cells) or message.startswith("not"):
-                told.add(Problem(code="broken-line", message=message), at + 1)
+                told.add(Problem(code="broken-line", message=f"{message}; left out"), at + 1)
                 if base + lines.line_num > at + 1:
                     first = at + 1
                     break

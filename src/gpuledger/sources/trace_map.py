@@ -121,7 +121,9 @@ class TraceMap:
             try:
                 times = replace(times, origin_us=_origin(origin, times))
             except ValueError as error:
-                raise Misconfigured("bad-origin", str(error), hint=_ORIGIN_HINT) from None
+                raise Misconfigured(
+                    "bad-origin", f"{origin!r} cannot be an origin: {error}", hint=_ORIGIN_HINT
+                ) from None
         return replace(self, times=times)
 
 

@@ -166,7 +166,9 @@ class RowReader:
             told.append(problem)
             return ()
         if told is not None and len(moments) > 1:
-            told.append(Problem(code="ambiguous-time", message=f"{word}: {text!r} {_TWICE}; its waiting is unknown"))
+            told.append(
+                Problem(code="ambiguous-local-time", message=f"{word}: {text!r} {_TWICE}; its waiting is unknown")
+            )
             return ()
         return moments
 
@@ -184,7 +186,7 @@ class RowReader:
             raise LeftOut(Problem(code="end-before-start", message="it ends before it starts"))
         if len(possible) > 1:
             message = f"its local times can mean {len(possible)} spans: an hour {_TWICE}; declare `repeated_hour`"
-            raise LeftOut(Problem(code="ambiguous-time", message=message))
+            raise LeftOut(Problem(code="ambiguous-local-time", message=message))
         return possible[0]
 
     def _lasted(self, since_us: int, cells: Sequence[str]) -> int | None:

@@ -1,0 +1,390 @@
+"""Slurm's accounting as history: what each job held, from when to when.
+
+Rows in, transitions out; pure. An allocation is what a job holds, so steps, which run inside it, are never
+added. Each start of a job is a workload of its own, ``slurm:CLUSTER/JOB@START``: a requeued job starts again. A
+job that has not started is ``slurm:CLUSTER/JOB``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from fractions import Fraction
+
+from gpuledger.errors import BadInput
+from gpuledger.model.lifecycle import CPU, MOST_DEVICES, History, Placement, State, Transition
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import SECOND_US, iso
+from gpuledger.sources import slurm_json, slurm_sacct
+from gpuledger.sources.slurm_rows import HINT, Findings, SlurmRow, SlurmRows
+from gpuledger.sources.slurm_steps import find_missing
+from gpuledger.sources.slurm_tres import UNTYPED, Held, held
+
+SOURCE = "slurm"
+
+WAITING = frozenset({"PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
+"""Not started."""
+
+OPEN = frozenset({
+    "RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "CONFIGURING", "SIGNALING", "STAGE_OUT",
+    "POWER_UP_NODE", "EXPEDITING",
+})  # fmt: skip
+"""Holding its allocation."""
+
+BROKE = frozenset({"FAILED", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL", "OUT_OF_MEMORY"})
+"""Ended by a fault."""
+
+OVER = frozenset({"COMPLETED", "CANCELLED", "TIMEOUT", "PREEMPTED", "DEADLINE", "REQUEUED", "RESIZING", "REVOKED"})
+"""Ended, by itself or by somebody's will, a time limit among them. RESIZING goes on as another start."""
+
+_KNOWN = WAITING | OPEN | BROKE | OVER
+_UNFINISHED = WAITING | OPEN
+_ENDED = BROKE | OVER
+
+TOLERANCE_S = 2
+"""End less start may differ so much from Elapsed: the two are rounded apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmHistory:
+    """What an import of Slurm's accounting found.
+
+    Args:
+        history: the transitions, and what was imperfect.
+        allocations, steps: rows of each kind, identical ones once.
+        repeated: rows left out because an identical one came before.
+        without_gpu: runs without a GPU, and jobs that wait for none; told only where CPUs are asked for.
+        running: runs that were open when the dump was taken.
+        waiting: jobs that had not started.
+    """
+
+    history: History
+    allocations: int
+    steps: int
+    repeated: int
+    without_gpu: int
+    running: int
+    waiting: int
+
+
+def parse(
+    content: bytes,
+    *,
+    path: str,
+    zone: tzinfo | None,
+    columns: Sequence[str] = (),
+    cluster: str = "",
+    include_cpu: bool = False,
+    shards_per_gpu: int = 0,
+) -> SlurmHistory:
+    """The history in a dump of ``sacct -P`` or ``sacct --json``.
+
+    Args:
+        content: the file; bytes that are no UTF-8 do no harm.
+        path: the file as the user named it, for messages.
+        zone: of its local times; None when not given, which JSON does not need.
+        columns: their names, for text without header.
+        cluster: of rows that name none; may be empty.
+        include_cpu: whether jobs without a GPU are told, as class ``cpu`` with a label ``cpus``.
+        shards_per_gpu: how many ``gres/shard`` make one GPU; 0 where not given.
+
+    Raises:
+        BadInput: ``not-text``, ``not-sacct``, ``no-header``, ``columns-missing``, ``columns-differ``.
+        Misconfigured: ``zone-needed``.
+    """
+    if b"\0" in content:
+        line = content.count(b"\n", 0, content.index(b"\0")) + 1
+        raise BadInput("not-text", "a NUL byte: this is a binary file", path=path, line=line, hint=HINT)
+    text = content.decode("utf-8", "surrogateescape")
+    if text.removeprefix("\ufeff").lstrip().startswith("{"):
+        rows = slurm_json.parse(text, path=path)
+    else:
+        rows = slurm_sacct.parse(text, path=path, zone=zone, columns=columns)
+    return history_of(rows, path=path, cluster=cluster, include_cpu=include_cpu, shards_per_gpu=shards_per_gpu)
+
+
+def history_of(
+    rows: SlurmRows, *, path: str, cluster: str = "", include_cpu: bool = False, shards_per_gpu: int = 0
+) -> SlurmHistory:
+    """The history in rows; arguments as for :func:`parse`.
+
+    The rows that are open say until when they were known to be: start + elapsed + suspended. Where they agree,
+    as in one dump they do, that is ``as_of_us``. Where they do not, ``as_of_us`` is the earliest, and each that was
+    seen later has one more ``running`` then, so that all of what is known is metered, and nothing beyond it.
+    """
+    builder = _Builder(path, cluster, include_cpu=include_cpu, shards_per_gpu=shards_per_gpu)
+    return builder.build(rows)
+
+
+class _Builder:
+    """One dump as it becomes a history."""
+
+    def __init__(self, path: str, cluster: str, *, include_cpu: bool, shards_per_gpu: int) -> None:
+        self._cluster = cluster
+        self._include_cpu = include_cpu
+        self._shards_per_gpu = shards_per_gpu
+        self._findings = Findings(path)
+        self._transitions: list[Transition] = []
+        self._placements: dict[tuple[str, int, str, Fraction], Placement] = {}
+        self._known_labels: dict[tuple[str, str, str], tuple[tuple[str, str], ...]] = {}
+        self._open: list[tuple[int, Transition]] = []
+        self._open_without_end = 0
+        self._without_gpu = self._running = self._waiting = 0
+        self._suspended = [0, 0, 0]
+        self._unsized = [0, 0]
+
+    def build(self, rows: SlurmRows) -> SlurmHistory:
+        allocations = [row for row in rows.rows if not row.step]
+        steps = [row for row in rows.rows if row.step]
+        for row in self._once(allocations):
+            try:
+                self._add(row, held(row.allocated), held(row.requested))
+            except ValueError as problem:
+                self._findings.add("broken-line", row.line, f"job {row.job}: {problem}; it is left out")
+        find_missing(allocations, steps, self._findings)
+        as_of_us = self._close()
+        self._say_sums()
+        self._transitions.sort(key=lambda one: one.at_us)
+        history = History(
+            source=SOURCE,
+            transitions=tuple(self._transitions),
+            as_of_us=as_of_us,
+            problems=(*rows.problems, *self._findings.all()),
+            rows_read=len(rows.rows) + rows.repeated,
+        )
+        return SlurmHistory(
+            history=history,
+            allocations=len(allocations),
+            steps=len(steps),
+            repeated=rows.repeated,
+            without_gpu=self._without_gpu,
+            running=self._running,
+            waiting=self._waiting,
+        )
+
+    def _once(self, rows: Iterable[SlurmRow]) -> Iterable[SlurmRow]:
+        """Each run once: dumps that were appended tell of one while it runs and when it has ended."""
+        kept: dict[tuple[str, str, object], SlurmRow] = {}
+        for row in rows:
+            run = (row.cluster, row.job, None if isinstance(row.start_us, Missing) else row.start_us)
+            before = kept.get(run)
+            if before is None or _rank(row) > _rank(before):
+                kept[run] = row
+            if before and _told(before) != _told(row) and not {before.state, row.state} & _UNFINISHED:
+                message = f"job {row.job} with this start stands in line {before.line} too, with other fields"
+                self._findings.add("conflict", row.line, f"{message}; the one that ends later counts")
+        started: dict[tuple[str, str], int] = {}
+        for row in kept.values():
+            if not isinstance(row.start_us, Missing):
+                key = (row.cluster, row.job)
+                started[key] = max(row.start_us, started.get(key, 0))
+        # one dump tells of a job that waits, and the next of the same one that has started
+        return [row for row in kept.values() if not _has_started(row, started.get((row.cluster, row.job), 0))]
+
+    def _add(self, row: SlurmRow, given: Held, asked: Held) -> None:
+        if row.state not in _KNOWN:
+            size = given.count * row.lasted_s
+            message = f"job {row.job} is {row.state[:40]!r}, a state that is not known"
+            message += f"; {size:,} device-seconds are not counted"
+            self._findings.add("unknown-state", row.line, message, device_seconds=size)
+            return
+        # a job held after it ran has an end; a start without one is only foreseen
+        if isinstance(row.start_us, Missing) or (row.state in WAITING and isinstance(row.end_us, Missing)):
+            self._add_waiting(row, asked)
+            return
+        if given.conflict:
+            self._findings.add("tres-conflict", row.line, f"job {row.job}: {given.conflict}")
+        end_us = row.known_until_us
+        if not isinstance(end_us, Missing) and end_us < row.start_us:
+            message = f"job {row.job} ends {iso(end_us)}, before it starts {iso(row.start_us)}; it is left out"
+            self._findings.add("end-before-start", row.line, message)
+            return
+        if isinstance(end_us, Missing) and row.state not in OPEN:
+            message = f"job {row.job} is {row.state}, and neither End nor Elapsed says since when; it is left out"
+            self._findings.add("end-missing", row.line, message)
+            return
+        parts = self._parts(row, given, asked)
+        if not parts:
+            return
+        self._check_elapsed(row, row.start_us)
+        self._note_suspended(row, parts)
+        # who asked for any GPU was not refused one: only a type can differ from what was placed
+        wanted = "" if (type_name := _class_asked(asked)) == UNTYPED else type_name
+        for place, part in enumerate(parts):
+            self._add_run(row, row.start_us, end_us, part, given, wanted, place if len(parts) > 1 else -1)
+
+    def _parts(self, row: SlurmRow, given: Held, asked: Held) -> list[tuple[str, int, Fraction]]:
+        """What a run held: class, number and share of devices; more than one where it held several classes."""
+        if given.devices:
+            return [
+                (class_name, min(MOST_DEVICES, number - done), Fraction(1))
+                for class_name, number in given.devices
+                for done in range(0, number, MOST_DEVICES)
+            ]
+        if given.shards and self._shards_per_gpu:
+            if given.shards > MOST_DEVICES:
+                raise ValueError(f"{given.shards} shards are more than {MOST_DEVICES}")
+            return [(UNTYPED, given.shards, Fraction(1, self._shards_per_gpu))]
+        if given.shards or given.mps:
+            self._unsized[0] += 1
+            self._unsized[1] += (given.shards or given.mps) * row.lasted_s
+            return []
+        if not row.allocated and asked.count and row.lasted_s:
+            size = asked.count * row.lasted_s
+            message = f"job {row.job} asked for {asked.count} GPUs, and what it was given is not told"
+            message += f"; {size:,} device-seconds are not counted"
+            self._findings.add("allocation-unknown", row.line, message, device_seconds=size)
+            return []
+        self._without_gpu += 1
+        return [(CPU, 0, Fraction(1))] if self._include_cpu else []
+
+    def _add_run(
+        self, row: SlurmRow, start_us: int, end_us: int | Missing, part: tuple[str, int, Fraction],
+        given: Held, asked: str, number: int,
+    ) -> None:  # fmt: skip
+        """The transitions of one run on devices of one class."""
+        class_name, count, share = part
+        workload = f"{self._job(row)}@{iso(start_us)}" + (f"/{number}" if number >= 0 else "")
+        machine = row.nodes if row.nodes and "[" not in row.nodes and "," not in row.nodes else ""
+        key = (class_name, count, machine, share)
+        placement = self._placements.get(key)
+        if placement is None:
+            placement = Placement(class_name=class_name, machine=machine, count=count, share=share)
+            self._placements[key] = placement
+        labels = plain = self._labels(row)
+        waits_us = _waits_from(row)
+        if not isinstance(waits_us, Missing):
+            self._say(row, workload, State.PENDING, min(waits_us, start_us), asked, labels)
+        if given.nodes > 1:
+            labels = (*labels, ("nodes", str(given.nodes)))
+        if class_name == CPU and given.cpus:
+            labels = (*labels, ("cpus", str(given.cpus)))
+        run = self._say(row, workload, State.RUNNING, start_us, asked, tuple(sorted(labels)), placement)
+        if row.state in OPEN:
+            self._running += 1
+            if isinstance(end_us, Missing):
+                self._open_without_end += 1
+            else:
+                self._open.append((end_us, run))
+        elif not isinstance(end_us, Missing):
+            how = State.FAILED if row.state in BROKE else State.STOPPED
+            ends = (*plain, ("state", row.state.lower()))
+            self._say(row, workload, how, end_us, asked, ends)
+
+    def _add_waiting(self, row: SlurmRow, asked: Held) -> None:
+        """A job that has not started, or was cancelled before it did."""
+        if not (asked.count or asked.shards or asked.mps or self._include_cpu):
+            self._without_gpu += 1
+            return
+        self._waiting += 1
+        waits_us, workload, labels = _waits_from(row), self._job(row), self._labels(row)
+        if isinstance(waits_us, Missing):
+            return
+        wanted = _class_asked(asked) or CPU
+        pending = self._say(row, workload, State.PENDING, waits_us, wanted, labels, number=iso(waits_us))
+        if row.state in _ENDED and not isinstance(row.end_us, Missing):
+            ends = (*labels, ("state", row.state.lower()))
+            self._say(row, workload, State.STOPPED, max(row.end_us, pending.at_us), wanted, ends)
+
+    def _say(
+        self, row: SlurmRow, workload: str, state: State, at_us: int, asked: str,
+        labels: tuple[tuple[str, str], ...], placement: Placement | None = None, *, number: str = "",
+    ) -> Transition:  # fmt: skip
+        word = "end" if state in (State.STOPPED, State.FAILED) else state.value
+        transition = Transition(
+            workload=workload,
+            event_id=f"{workload}#{word}{number and '@'}{number}",
+            state=state,
+            at_us=at_us,
+            source=SOURCE,
+            user=row.user,
+            project=row.account,
+            requested_class=asked,
+            placement=placement,
+            labels=labels,
+        )
+        self._transitions.append(transition)
+        return transition
+
+    def _job(self, row: SlurmRow) -> str:
+        cluster = row.cluster or self._cluster
+        return f"slurm:{cluster}/{row.job}" if cluster else f"slurm:{row.job}"
+
+    def _labels(self, row: SlurmRow) -> tuple[tuple[str, str], ...]:
+        key = (row.cluster or self._cluster, row.partition, row.qos)
+        labels = self._known_labels.get(key)
+        if labels is None:
+            named = zip(("cluster", "partition", "qos"), key, strict=True)
+            labels = self._known_labels[key] = tuple((name, value) for name, value in named if value)
+        return labels
+
+    def _close(self) -> int | Missing:
+        """Until when what is open is known; see :func:`history_of`."""
+        if not self._open:
+            return Missing("sacct: no Elapsed of what runs" if self._open_without_end else "sacct: nothing runs in it")
+        as_of_us = min(at_us for at_us, _ in self._open)
+        for at_us, run in self._open:
+            if at_us > as_of_us:
+                event_id = f"{run.event_id}@{iso(at_us)}"
+                self._transitions.append(replace(run, event_id=event_id, at_us=at_us))
+        return as_of_us
+
+    def _check_elapsed(self, row: SlurmRow, start_us: int) -> None:
+        if isinstance(row.end_us, Missing) or isinstance(row.elapsed_s, Missing):
+            return
+        lasted_s = (row.end_us - start_us) // SECOND_US - (
+            0 if isinstance(row.suspended_s, Missing) else row.suspended_s
+        )
+        if abs(lasted_s - row.elapsed_s) > TOLERANCE_S:
+            message = f"job {row.job}: from Start to End it is {lasted_s:,} s, and Elapsed says {row.elapsed_s:,} s"
+            self._findings.add("elapsed-differs", row.line, f"{message}; Start and End count; is the zone right?")
+
+    def _note_suspended(self, row: SlurmRow, parts: Sequence[tuple[str, int, Fraction]]) -> None:
+        if not isinstance(row.suspended_s, Missing) and row.suspended_s:
+            self._suspended[0] += 1
+            self._suspended[1] += row.suspended_s
+            self._suspended[2] += int(sum(count * share for _, count, share in parts) * row.suspended_s)
+
+    def _say_sums(self) -> None:
+        jobs, seconds, size = self._suspended
+        if jobs:
+            message = f"{jobs:,} jobs were suspended for {seconds:,} s; Slurm keeps the GPUs of a suspended job for it"
+            self._findings.add("suspended", 0, f"{message}, so {size:,} device-seconds of that are counted")
+        jobs, size = self._unsized
+        if jobs:
+            message = f"{jobs:,} jobs held parts of GPUs (gres/shard, gres/mps) for {size:,} part-seconds"
+            message += ", and how many parts make a GPU the accounting does not tell; they are not counted"
+            self._findings.add("shares-unsized", 0, message)
+
+
+def _class_asked(asked: Held) -> str:
+    """The one type of GPU that was asked for, ``gpu`` for any or several, empty for none."""
+    types = [name for name, _ in asked.devices]
+    if len(types) == 1:
+        return types[0]
+    return UNTYPED if types or asked.shards or asked.mps else ""
+
+
+def _waits_from(row: SlurmRow) -> int | Missing:
+    """Since when a job could have started: a dependency or a begin time holds it without waiting for capacity."""
+    return row.submit_us if isinstance(row.eligible_us, Missing) else row.eligible_us
+
+
+def _has_started(row: SlurmRow, last_start_us: int) -> bool:
+    """Whether a row of waiting is overtaken by a later start of its job."""
+    if not isinstance(row.start_us, Missing):
+        return False
+    since_us = _waits_from(row)
+    return not isinstance(since_us, Missing) and since_us <= last_start_us
+
+
+def _told(row: SlurmRow) -> tuple[object, ...]:
+    """What makes two rows of one run say the same."""
+    return row.end_us, row.allocated, row.user, row.account
+
+
+def _rank(row: SlurmRow) -> tuple[bool, int]:
+    """Which of two rows of one run knows more: one that has ended, then the later."""
+    end_us = row.known_until_us
+    return row.state not in _UNFINISHED, -1 if isinstance(end_us, Missing) else end_us

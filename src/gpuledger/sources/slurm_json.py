@@ -1,0 +1,199 @@
+"""The JSON of ``sacct --json``, Slurm 21.08 to 25.x: one object a job, its steps inside it.
+
+Text in, rows out; pure. Times are seconds since 1970, so no zone is needed. What changed between versions:
+figures are plain or ``{"set": true, "infinite": false, "number": 5}`` (23.02 on), a state is a word or a list
+(23.11 on), and what is absent is null, 0, NO_VAL or not there. A dump that ends in the middle keeps the jobs before.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import blake2b
+from typing import Any
+
+from gpuledger.errors import BadInput
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import SECOND_US
+from gpuledger.sources.slurm_rows import HINT, NOT_TOLD, Findings, SlurmRow, SlurmRows
+from gpuledger.sources.slurm_sacct import NO_NODES, clean
+from gpuledger.sources.slurm_times import LONGEST_SECONDS, NO_VALUE
+
+_JOBS = re.compile(r'"jobs"\s*:\s*\[')
+_BETWEEN = re.compile(r"[\s,]*")
+_FLAGS = frozenset(
+    {"COMPLETING", "CONFIGURING", "STAGE_OUT", "SIGNALING", "POWER_UP_NODE", "RECONFIG_FAIL", "UPDATE_DB"}
+)
+"""What 23.11 and later list beside a state: flags, not states (slurm job state codes)."""
+
+_Object = dict[str, Any]
+
+
+def parse(text: str, *, path: str) -> SlurmRows:
+    """The allocations in a dump, each identical one once; steps stand inside them and are no rows.
+
+    Args:
+        text: as ``sacct`` printed it; bytes that are no UTF-8 may stand in it as surrogates.
+        path: the file as the user named it, for messages.
+
+    Raises:
+        BadInput: ``not-sacct`` where no list of jobs is in it.
+    """
+    findings = Findings(path)
+    rows: list[SlurmRow] = []
+    seen: set[bytes] = set()
+    repeated = 0
+    begin = _JOBS.search(text)
+    if begin is None:
+        raise BadInput("not-sacct", "JSON without a list of jobs", path=path, hint=HINT)
+    decoder = json.JSONDecoder()
+    place, line, counted = begin.end(), text.count("\n", 0, begin.start()) + 1, begin.start()
+    while True:
+        place = _skip(text, place)
+        line, counted = line + text.count("\n", counted, place), place
+        if text.startswith("]", place):
+            _read_rest(text[: begin.end()] + text[place:], findings)
+            break
+        try:
+            job, end = decoder.raw_decode(text, place)
+        except (json.JSONDecodeError, RecursionError):
+            findings.add("broken-line", line, "the JSON ends or breaks here; the jobs before it are kept")
+            break
+        mark = blake2b(text[place:end].encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        place = end
+        if mark in seen:
+            repeated += 1
+            continue
+        seen.add(mark)
+        try:
+            rows.append(_row(job, line))
+        except ValueError as problem:
+            findings.add("broken-line", line, f"{problem}; it is left out")
+    if not rows and findings.counts.get("broken-line"):
+        raise BadInput("not-sacct", findings.named[0].message, path=path, line=line, hint=HINT)
+    return SlurmRows(rows=tuple(rows), repeated=repeated, problems=findings.all())
+
+
+def _skip(text: str, place: int) -> int:
+    match = _BETWEEN.match(text, place)
+    return match.end() if match else place
+
+
+def _read_rest(text: str, findings: Findings) -> None:
+    """What stands around the jobs: the errors that ``sacct`` itself met, after which its list may not be whole."""
+    try:
+        around = json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        findings.add("broken-line", 0, "the JSON around the list of jobs is broken; the jobs are kept")
+        return
+    told = around.get("errors") if isinstance(around, dict) else None
+    for error in told if isinstance(told, list) else ():
+        said = error.get("description") or error.get("error") if isinstance(error, dict) else error
+        findings.add(
+            "sacct-complains", 0, f"sacct met an error, so its list may not be whole: {clean(str(said))[:200]}"
+        )
+
+
+def _row(job: object, line: int) -> SlurmRow:
+    if not isinstance(job, dict):
+        raise ValueError("not a job")  # noqa: TRY004 - the caller names the line
+    time, state = _inner(job, "time"), _inner(job, "state")
+    number = figure(job.get("job_id"))
+    if isinstance(number, Missing):
+        raise ValueError("a job without job_id")  # noqa: TRY004 - the caller names the line
+    return SlurmRow(
+        line=line,
+        job=_job_id(job, number),
+        cluster=_text(job.get("cluster") or _inner(job, "association").get("cluster")),
+        user=_text(job.get("user") or _inner(job, "association").get("user")),
+        account=_text(job.get("account") or _inner(job, "association").get("account")),
+        partition=_text(job.get("partition")),
+        qos=_text(job.get("qos")),
+        state=_state(state.get("current")),
+        submit_us=_moment(time.get("submission")),
+        eligible_us=_moment(time.get("eligible")),
+        start_us=_moment(time.get("start")),
+        end_us=_moment(time.get("end")),
+        elapsed_s=_seconds(time.get("elapsed")),
+        suspended_s=_seconds(time.get("suspended")),
+        allocated=_tres(_inner(job, "tres").get("allocated")),
+        requested=_tres(_inner(job, "tres").get("requested")),
+        nodes="" if job.get("nodes") in NO_NODES else _text(job.get("nodes")),
+    )
+
+
+def _inner(job: _Object, name: str) -> _Object:
+    found = job.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def figure(told: object) -> int | Missing:
+    """A figure, plain or wrapped; Missing where it is null, not set, infinite, or Slurm's NO_VAL.
+
+    Raises:
+        ValueError: something else.
+    """
+    if isinstance(told, dict):
+        # 23.02 leaves "set" out where it is false
+        if not told.get("set", "number" in told) or told.get("infinite"):
+            return NOT_TOLD
+        told = told.get("number")
+    if told is None:
+        return NOT_TOLD
+    if isinstance(told, bool) or not isinstance(told, int):
+        raise ValueError(f"{str(told)[:40]!r} is not a whole number")  # noqa: TRY004 - the caller names the line
+    is_sentinel = NO_VALUE <= told <= 0xFFFF_FFFF or told >= 0xFFFF_FFFF_FFFF_FFF0
+    return NOT_TOLD if is_sentinel or told < 0 else told
+
+
+def _job_id(job: _Object, number: int) -> str:
+    """As ``sacct`` prints it: ``123_4``, ``123_[5-9]``, ``123+0``, or the number."""
+    array, het = _inner(job, "array"), _inner(job, "het")
+    of_array, task = figure(array.get("job_id")), figure(array.get("task_id"))
+    if not isinstance(of_array, Missing) and of_array:
+        if not isinstance(task, Missing):
+            return f"{of_array}_{task}"
+        if waiting := _text(array.get("task")):
+            return f"{of_array}_[{waiting.strip('[]')}]"
+    of_het, offset = figure(het.get("job_id")), figure(het.get("job_offset"))
+    if not isinstance(of_het, Missing) and of_het and not isinstance(offset, Missing):
+        return f"{of_het}+{offset}"
+    return str(number)
+
+
+def _state(told: object) -> str:
+    """The state's word: of a list the first that is one, for the rest are flags such as COMPLETING."""
+    words = told if isinstance(told, list) else [told]
+    names = [word.strip().partition(" ")[0].upper() for word in words if isinstance(word, str) and word.strip()]
+    if not names:
+        raise ValueError("a job without a state")
+    return next((name for name in names if name not in _FLAGS), names[0])
+
+
+def _moment(told: object) -> int | Missing:
+    at_s = figure(told)
+    return NOT_TOLD if isinstance(at_s, Missing) or at_s == 0 else at_s * SECOND_US
+
+
+def _seconds(told: object) -> int | Missing:
+    found = figure(told)
+    return NOT_TOLD if isinstance(found, Missing) or found > LONGEST_SECONDS else found
+
+
+def _text(told: object) -> str:
+    return clean(told) if isinstance(told, str) else ""
+
+
+def _tres(told: object) -> str:
+    """As ``sacct -P`` prints it: ``{"type": "gres", "name": "gpu:a100", "count": 4}`` is ``gres/gpu:a100=4``."""
+    if isinstance(told, str):
+        return clean(told)
+    parts = []
+    for one in told if isinstance(told, list) else ():
+        if not isinstance(one, dict) or not isinstance(one.get("type"), str):
+            raise ValueError("a TRES without a type")  # noqa: TRY004 - the caller names the line
+        count = figure(one.get("count"))
+        if not isinstance(count, Missing):
+            name = _text(one.get("name"))
+            parts.append(f"{one['type']}/{name}={count}" if name else f"{one['type']}={count}")
+    return ",".join(parts)
