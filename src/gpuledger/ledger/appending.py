@@ -43,6 +43,10 @@ class Appended:
     conflicts: tuple[Problem, ...] = ()
 
 
+_Batches = list[tuple[Codec, list[Row], list[tuple[Cell, ...]]]]
+"""Rows by kind in the order of the chain, with their columns."""
+
+
 @dataclass(slots=True)
 class _Sorted:
     """The new rows of one kind, and what came of the others."""
@@ -57,17 +61,9 @@ class _Sorted:
 
 
 def append_rows(
-    connection: sa.Connection,
-    texts: TextBook,
-    rows: Sequence[Row],
-    *,
-    writer: str,
-    at_us: int,
-    provided: Callable[[], bool] | None = None,
-) -> Appended | None:
+    connection: sa.Connection, texts: TextBook, rows: Sequence[Row], *, writer: str, at_us: int
+) -> Appended:
     """Append what is new of ``rows`` as one transaction; with nothing new, nothing is written.
-
-    ``provided`` is asked inside the transaction; if it says no, nothing is written and None comes back.
 
     Raises:
         TypeError: a value that is neither integer, text nor an allowed absence (a bug of the source).
@@ -79,12 +75,35 @@ def append_rows(
     if not batches:
         return Appended()
     with transaction(connection, write=True):
-        if provided is not None and not provided():
-            return None
-        appended = _append(bare_cursor(connection), batches, writer, at_us)
-        written_texts = texts.write(appended.added)
+        appended, written_texts = _append_with_texts(connection, texts, batches, writer, at_us)
     texts.written(written_texts)
     return appended
+
+
+def append_made(
+    connection: sa.Connection, texts: TextBook, make: Callable[[], Sequence[Row] | None], *, writer: str, at_us: int
+) -> Appended | None:
+    """As :func:`append_rows`, with rows that ``make`` gives once nobody else can write.
+
+    What it reads stays so until its rows are written. It may give None, which comes back, or raise: then nothing is
+    written.
+    """
+    if not writer:
+        raise ValueError("a writer needs a name, HOST.ROLE")
+    with transaction(connection, write=True):
+        rows = make()
+        if rows is None:
+            return None
+        appended, written_texts = _append_with_texts(connection, texts, _by_kind(rows), writer, at_us)
+    texts.written(written_texts)
+    return appended
+
+
+def _append_with_texts(
+    connection: sa.Connection, texts: TextBook, batches: _Batches, writer: str, at_us: int
+) -> tuple[Appended, list[str]]:
+    appended = _append(bare_cursor(connection), batches, writer, at_us)
+    return appended, texts.write(appended.added)
 
 
 def append_in_transaction(connection: sa.Connection, row: Row, *, writer: str, at_us: int) -> Row:
@@ -94,7 +113,7 @@ def append_in_transaction(connection: sa.Connection, row: Row, *, writer: str, a
 
 def _append(
     cursor: DBAPICursor,
-    batches: list[tuple[Codec, list[Row], list[tuple[Cell, ...]]]],
+    batches: _Batches,
     writer: str,
     at_us: int,
 ) -> Appended:
@@ -119,7 +138,7 @@ def _last_link(cursor: DBAPICursor, writer: str) -> tuple[int, str]:
     return (int(row[0]), str(row[1])) if row else (0, GENESIS)
 
 
-def _by_kind(rows: Sequence[Row]) -> list[tuple[Codec, list[Row], list[tuple[Cell, ...]]]]:
+def _by_kind(rows: Sequence[Row]) -> _Batches:
     groups: dict[type[Row], list[Row]] = {}
     for row in rows:
         groups.setdefault(type(row), []).append(row)

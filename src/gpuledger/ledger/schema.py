@@ -211,6 +211,12 @@ WORKLOAD_EVENT = _table(
         sa.Index("workload_event_at", "at_us", "workload"),
     ),
 )
+sa.Index(
+    "workload_event_placement",
+    WORKLOAD_EVENT.c.placement,
+    WORKLOAD_EVENT.c.workload,
+    sqlite_where=WORKLOAD_EVENT.c.placement != "",
+)
 
 HOLD = _table(
     "hold",
@@ -220,10 +226,11 @@ HOLD = _table(
     _whole("sequence", "Sequence of the event that changed it; 0 for a hold taken before any event."),
     _text("change", "taken, confirmed or released."),
     _whole("at_us", "When, microseconds UTC."),
-    _text("placement", "Key of what is held."),
+    _text("placement", "Key of what is held; empty for a workload that is not placed yet."),
     _whole("expires_at_us", "When an unconfirmed hold lapses, microseconds UTC; NULL when it does not.", nullable=True),
     indexes=(sa.Index("hold_at", "at_us"),),
 )
+sa.Index("hold_expiring", HOLD.c.placement, HOLD.c.expires_at_us, sqlite_where=HOLD.c.expires_at_us.is_not(None))
 
 USAGE_RECORD = _table(
     "usage_record",

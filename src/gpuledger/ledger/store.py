@@ -148,19 +148,25 @@ class Ledger:
         """
         self._refuse_reader()
         with self._mapped():
-            appended = appending.append_rows(self._connection, self._texts, rows, writer=writer, at_us=at_us)
-        assert appended is not None
-        return appended
+            return appending.append_rows(self._connection, self._texts, rows, writer=writer, at_us=at_us)
+
+    def append_made(
+        self, make: Callable[[], Sequence[Row] | None], *, writer: str, at_us: int
+    ) -> Appended | None:
+        """As :meth:`append`, with the rows that ``make`` gives once nobody else can write.
+
+        What ``make`` reads of this ledger holds until its rows are there. Where it raises, or gives None, nothing is
+        added; None then comes back.
+        """
+        self._refuse_reader()
+        with self._mapped():
+            return appending.append_made(self._connection, self._texts, make, writer=writer, at_us=at_us)
 
     def append_if(
         self, provided: Callable[[], bool], rows: Sequence[Row], *, writer: str, at_us: int
     ) -> Appended | None:
         """As :meth:`append`, if ``provided`` holds once nobody else can write; else None, and nothing is added."""
-        self._refuse_reader()
-        with self._mapped():
-            return appending.append_rows(
-                self._connection, self._texts, rows, writer=writer, at_us=at_us, provided=provided
-            )
+        return self.append_made(lambda: rows if provided() else None, writer=writer, at_us=at_us)
 
     def seal(self, at_us: int, *, writer: str) -> Seal:
         """Append a seal over the heads of all chains, itself a row of ``writer``'s chain."""

@@ -24,6 +24,7 @@ from gpuledger.ledger.schema import IDENTITY_TEXT
 from gpuledger.ledger.sqlite import MARK, bare_cursor
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.rows import ProcessIdentity, Row, UsageCorrection, UsageRecord
+from gpuledger.model.workload_rows import WorkloadEvent
 
 _SLOTS = [(field.name, getattr(IdentityText, field.name).__set__) for field in fields(IdentityText)]
 _REMEMBERED = 10_000
@@ -165,6 +166,6 @@ def _damaged(key: str, why: str) -> Corrupt:
 def _key_named(row: Row) -> str:
     if isinstance(row, ProcessIdentity):
         return row.text_key
-    if isinstance(row, UsageRecord | UsageCorrection):
+    if isinstance(row, WorkloadEvent | UsageRecord | UsageCorrection):
         return row.subject
     return ""

@@ -7,6 +7,7 @@ say is refused with a code of its own. Only ``running`` is metered.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -88,6 +89,8 @@ class Placement:
     def __post_init__(self) -> None:
         if not self.class_name:
             raise _bad("no class: a placement without one would be usage of nothing", "--class H100-80GB")
+        if type(self.share) is not Fraction and type(self.share) is not int:
+            raise _bad(f"a share of {self.share!r} is not exact: give a Fraction", "Fraction(1, 4)")
         if not 0 < self.share <= 1:
             raise _bad(f"a share of {self.share}: above 0 and at most 1 of each device", "--share 1/4")
         if not 0 <= self.count <= MOST_DEVICES or (self.count == 0) != (self.class_name == CPU):
@@ -101,6 +104,14 @@ class Placement:
         parts = [self.class_name, self.region, self.machine, self.pool, *self.devices]
         text = json.dumps([*parts, self.count, self.share.numerator, self.share.denominator])
         return sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def words(self) -> str:
+        """For people: ``2 x H100-80GB``, ``1/4 of 1 x L4``, ``cpu``."""
+        if not self.count:
+            return self.class_name
+        whole = f"{self.count} x {self.class_name}"
+        return whole if self.share == 1 else f"{self.share} of {whole}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +128,10 @@ class Transition:
         requested_class: what was asked for, where it may differ from what was placed; may be empty.
         placement: where; None where the event does not say.
         labels: any, sorted by name, each name once.
+
+    Raises:
+        Misconfigured: ``unknown-state``, or ``bad-transition`` for a name that is empty, too long or not printable,
+            a time that is none, or labels that are not sorted.
     """
 
     workload: str
@@ -130,6 +145,84 @@ class Transition:
     requested_class: str = ""
     placement: Placement | None = None
     labels: tuple[tuple[str, str], ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if type(self.state) is not State:
+            object.__setattr__(self, "state", parse_state(self.state))
+        if type(self.at_us) is not int or self.at_us < 0:
+            raise _odd(f"{self.at_us!r} is no time: microseconds UTC since 1970")
+        for name in _NEEDED:
+            _check(name, getattr(self, name), least=1)
+        for name in _NAMED:
+            if value := getattr(self, name):
+                _check(name, value, least=0)
+        if self.labels:
+            for label, value in self.labels:
+                _check("the name of a label", label, least=1)
+                _check(f"label {label}", value, least=0)
+            names = [label for label, _ in self.labels]
+            if names != sorted(set(names)):
+                raise _odd("its labels are not sorted, each name once")
+
+    @property
+    def labels_json(self) -> str:
+        """The labels as one canonical JSON object; empty without any."""
+        return json.dumps(dict(self.labels), sort_keys=True) if self.labels else ""
+
+
+def parse_state(text: str) -> State:
+    """The state of a word.
+
+    Raises:
+        Misconfigured: ``unknown-state``.
+    """
+    try:
+        return State(text)
+    except ValueError:
+        raise Misconfigured("unknown-state", f"{text!r} is not a state", hint=f"one of {', '.join(State)}") from None
+
+
+def parse_share(text: str) -> Fraction:
+    """A share as people type it: ``1/4``, ``0.25``, ``1``; its bounds are the placement's to check.
+
+    Raises:
+        Misconfigured: ``bad-placement`` when it is no number.
+    """
+    try:
+        return Fraction(text.strip())
+    except (ValueError, ZeroDivisionError):
+        raise _bad(f"{text!r} is not a share", "--share 1/4") from None
+
+
+def parse_labels(pairs: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Labels of ``name=value``, sorted.
+
+    Raises:
+        Misconfigured: ``bad-transition`` when one has no ``=``, or stands twice.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name or name in found:
+            raise _odd(f"{pair!r} is not one label, name=value, each name once")
+        found[name] = value
+    return tuple(sorted(found.items()))
+
+
+def event_id_of(*parts: object) -> str:
+    """An id for an event whose source gives none: of its content, so that the same is told once."""
+    return sha256(json.dumps([str(part) for part in parts]).encode()).hexdigest()[:24]
+
+
+_NEEDED = ("workload", "event_id", "source")
+_NAMED = ("user", "team", "project", "requested_class")
+_LONGEST = 512
+
+
+def _check(name: str, text: object, *, least: int) -> None:
+    if type(text) is not str or not least <= len(text) <= _LONGEST or not text.isprintable():
+        shown = f"{text!r}"[:60]
+        raise _odd(f"{name} is {shown}: text of {least} to {_LONGEST} printable characters is needed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,3 +247,7 @@ class History:
 
 def _bad(sentence: str, hint: str) -> Misconfigured:
     return Misconfigured("bad-placement", sentence, hint=hint)
+
+
+def _odd(sentence: str) -> Misconfigured:
+    return Misconfigured("bad-transition", sentence, hint="gpuledger transition --help")

@@ -6,9 +6,12 @@ identity text, so that it can be forgotten; what it held stands in its placement
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
+from gpuledger.model.lifecycle import Placement
 from gpuledger.model.missing import Missing
 from gpuledger.model.rows import Row
 
@@ -70,6 +73,33 @@ class PlacementRow(Row):
     share_num: int
     share_den: int
 
+    @classmethod
+    def of(cls, placement: Placement) -> PlacementRow:
+        """The row of a placement."""
+        return cls(
+            placement=placement.key,
+            class_name=placement.class_name,
+            region=placement.region,
+            machine=placement.machine,
+            pool=placement.pool,
+            devices=json.dumps(list(placement.devices)),
+            count=placement.count,
+            share_num=placement.share.numerator,
+            share_den=placement.share.denominator,
+        )
+
+    def read(self) -> Placement:
+        """The placement of the row."""
+        return Placement(
+            class_name=self.class_name,
+            region=self.region,
+            machine=self.machine,
+            pool=self.pool,
+            devices=tuple(json.loads(self.devices)),
+            count=self.count,
+            share=Fraction(self.share_num, self.share_den),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold(Row):
@@ -80,7 +110,7 @@ class Hold(Row):
         sequence: of the event that changed it; for a hold taken before any event, 0.
         change: ``taken``, ``confirmed`` or ``released``.
         at_us: when, microseconds UTC.
-        placement: key of what is held.
+        placement: key of what is held; empty for a workload that is not placed yet: the class that its event asks for.
         expires_at_us: for a hold that is not confirmed; Missing when it does not expire.
     """
 

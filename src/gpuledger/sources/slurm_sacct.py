@@ -103,7 +103,7 @@ class _Dump:
             if header := header_of(line):
                 return self._splitter(*header, number)
             if self._given and line.strip():
-                splitter = self._splitter(self._given, self._delimiter(line), 0)
+                splitter = self._splitter(*self._fitted(line), 0)
                 self._take(splitter.feed(number, line), self._maker(splitter.columns))
                 return splitter
             if number >= MOST_LINES_BEFORE_HEADER:
@@ -111,14 +111,15 @@ class _Dump:
         code, message = "no-header", f"no line of the first {MOST_LINES_BEFORE_HEADER} names columns, JobID among them"
         raise BadInput(code, message, path=self._path, hint=f"--columns JobID,State,... as they stand in it; {HINT}")
 
-    def _delimiter(self, line: str) -> str:
-        """Between the fields of a dump without header: what cuts its first line into as many as there are columns."""
-        for delimiter in ("|", "|#", "\t", ";", "^", ","):
-            if delimiter in line and line.count(delimiter) in (len(self._given) - 1, len(self._given)):
-                if line.endswith(delimiter) and line.count(delimiter) == len(self._given):
-                    self._given = (*self._given, "")
-                return delimiter
-        return "|"
+    def _fitted(self, line: str) -> tuple[tuple[str, ...], str]:
+        """The columns given and the delimiter of a dump without header: what cuts its first line into as many."""
+        count = len(self._given)
+        for delimiter in ("|#", "|", "\t", ";", "^", ","):
+            if line.count(delimiter) == count - 1:
+                return self._given, delimiter
+            if line.count(delimiter) == count and line.endswith(delimiter):
+                return (*self._given, ""), delimiter
+        return self._given, "|"
 
     def _splitter(self, columns: Sequence[str], delimiter: str, line: int) -> Splitter:
         places = {column.lower(): place for place, column in reversed(list(enumerate(columns))) if column}

@@ -56,7 +56,9 @@ _TABLES: dict[str, str] = {
 _INDEXES = (
     "CREATE INDEX workload_event_order ON workload_event (workload, at_us, sequence)",
     "CREATE INDEX workload_event_at ON workload_event (at_us, workload)",
+    "CREATE INDEX workload_event_placement ON workload_event (placement, workload) WHERE placement <> ''",
     "CREATE INDEX hold_at ON hold (at_us)",
+    "CREATE INDEX hold_expiring ON hold (placement, expires_at_us) WHERE expires_at_us IS NOT NULL",
 )
 
 _KEYS: dict[str, tuple[str, ...]] = {

@@ -1,0 +1,140 @@
+"""What the ledger knows of workloads, looked up by their names: events, claims, placements, who may hold a device.
+
+In: the connection of an open ledger, for the one transaction in which transitions are judged and written. Out: rows.
+Every look-up goes through an index, however long the history is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import sqlalchemy as sa
+
+from gpuledger.ledger.codec import CODECS
+from gpuledger.ledger.sqlite import MARK, bare_cursor
+from gpuledger.model.rows import Row
+from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+
+R = TypeVar("R", bound=Row)
+
+_AT_ONCE = 200  # as in appending: more costs a longer statement and saves nothing
+_ENDS = "('stopped', 'failed')"
+
+
+def events_since_begin(connection: sa.Connection, since_us: Mapping[str, int]) -> dict[str, list[WorkloadEvent]]:
+    """The events of workloads from the last ``provisioning`` at or before a moment on, in the order of (at, sequence).
+
+    Args:
+        connection: of the ledger.
+        since_us: workload to that moment; nothing before its ``provisioning`` can matter from then on.
+    """
+    columns = _columns(WorkloadEvent, "e")
+    query = f"""SELECT {columns} FROM wanted CROSS JOIN workload_event AS e
+        WHERE e.workload = wanted.workload AND e.at_us >= coalesce((
+            SELECT b.at_us FROM workload_event AS b
+            WHERE b.workload = wanted.workload AND b.at_us <= wanted.at_us AND b.state = 'provisioning'
+            ORDER BY b.at_us DESC, b.sequence DESC LIMIT 1), -1)
+        ORDER BY e.workload, e.at_us, e.sequence"""  # noqa: S608 names are the schema's own, values are bound
+    found: dict[str, list[WorkloadEvent]] = {}
+    for row in _wanted(connection, WorkloadEvent, ("workload", "at_us"), list(since_us.items()), query):
+        found.setdefault(row.workload, []).append(row)
+    return found
+
+
+def known_events(
+    connection: sa.Connection, keys: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], WorkloadEvent]:
+    """The stored events of these (workload, event id), by them."""
+    query = f"""SELECT {_columns(WorkloadEvent, "e")} FROM wanted CROSS JOIN workload_event AS e
+        WHERE e.workload = wanted.workload AND e.event_id = wanted.event_id"""  # noqa: S608 as above
+    rows = _wanted(connection, WorkloadEvent, ("workload", "event_id"), keys, query)
+    return {(row.workload, row.event_id): row for row in rows}
+
+
+def last_sequences(connection: sa.Connection, workloads: Collection[str]) -> dict[str, int]:
+    """The highest sequence of each workload that has events."""
+    query = """SELECT wanted.workload, max(e.sequence) FROM wanted CROSS JOIN workload_event AS e
+        WHERE e.workload = wanted.workload GROUP BY wanted.workload"""
+    return dict(_cells(connection, ("workload",), [(each,) for each in workloads], query))
+
+
+def claims(connection: sa.Connection, workloads: Collection[str]) -> dict[str, Hold]:
+    """The last hold row of each workload that ever held anything; one that was ``released`` holds nothing."""
+    query = f"""SELECT {_columns(Hold, "h")} FROM wanted CROSS JOIN hold AS h
+        WHERE h.workload = wanted.workload
+        AND h.sequence = (SELECT max(sequence) FROM hold WHERE workload = wanted.workload)
+        ORDER BY h.workload, h.change"""  # noqa: S608 as above
+    # of one sequence: released, then taken; a move lets go first
+    return {row.workload: row for row in _wanted(connection, Hold, ("workload",), [(w,) for w in workloads], query)}
+
+
+def placement_rows(connection: sa.Connection, keys: Collection[str]) -> list[PlacementRow]:
+    """The placements of these keys."""
+    query = f"""SELECT {_columns(PlacementRow, "p")} FROM wanted CROSS JOIN placement AS p
+        WHERE p.placement = wanted.placement"""  # noqa: S608 as above
+    return list(_wanted(connection, PlacementRow, ("placement",), [(key,) for key in keys], query))
+
+
+def placements_on(connection: sa.Connection, devices: Collection[str]) -> list[PlacementRow]:
+    """The placements that hold one of these devices; there are few placements, each is looked at."""
+    cursor = bare_cursor(connection)
+    cursor.execute(f"SELECT {_columns(PlacementRow, 'p')} FROM placement AS p WHERE p.devices <> '[]'")  # noqa: S608 as above
+    rows = cast("list[PlacementRow]", CODECS[PlacementRow].decode(cursor.fetchall()))
+    return [row for row in rows if not set(row.read().devices).isdisjoint(devices)]
+
+
+def may_hold(connection: sa.Connection, placements: Collection[str], since_us: int) -> set[str]:
+    """Workloads that may hold one of these placements at ``since_us`` or after: those whose stop is not known by then.
+
+    With an unconfirmed hold as well as by their events.
+    """
+    named = f"""SELECT e.workload FROM wanted CROSS JOIN workload_event AS e
+        WHERE e.placement = wanted.placement AND e.placement <> '' AND NOT EXISTS (
+            SELECT 1 FROM workload_event AS x WHERE x.workload = e.workload AND x.state IN {_ENDS}
+            AND x.at_us BETWEEN e.at_us AND wanted.at_us
+            AND (x.at_us > e.at_us OR x.sequence > e.sequence))"""  # noqa: S608 as above
+    admitted = """SELECT h.workload FROM wanted CROSS JOIN hold AS h
+        WHERE h.placement = wanted.placement AND h.expires_at_us > wanted.at_us"""
+    wanted = [(key, since_us) for key in placements]
+    found: set[str] = set()
+    for query in (named, admitted):
+        found.update(workload for (workload,) in _cells(connection, ("placement", "at_us"), wanted, query))
+    return found
+
+
+def changed_workloads(connection: sa.Connection, after: Mapping[str, int], upto: Mapping[str, int]) -> set[str]:
+    """Workloads of which there are events or holds beyond each writer's mark."""
+    cursor = bare_cursor(connection)
+    found: set[str] = set()
+    for writer, number in upto.items():
+        if number == after.get(writer, 0):
+            continue
+        for table in ("workload_event", "hold"):
+            query = f"SELECT DISTINCT workload FROM {table} WHERE writer = {MARK} AND number > {MARK}"  # noqa: S608 as above
+            cursor.execute(query, (writer, after.get(writer, 0)))
+            found.update(workload for (workload,) in cursor.fetchall())
+    return found
+
+
+def _columns(kind: type[Row], alias: str) -> str:
+    return ", ".join(f"{alias}.{name}" for name in CODECS[kind].fields)
+
+
+def _wanted(
+    connection: sa.Connection, kind: type[R], names: Sequence[str], values: Sequence[tuple[Any, ...]], query: str
+) -> Iterator[R]:
+    """Rows of one kind of a query over ``wanted``, a relation of these values."""
+    yield from cast("list[R]", CODECS[kind].decode(list(_cells(connection, names, values, query))))
+
+
+def _cells(
+    connection: sa.Connection, names: Sequence[str], values: Sequence[tuple[Any, ...]], query: str
+) -> Iterator[tuple[Any, ...]]:
+    cursor = bare_cursor(connection)
+    one = f"({', '.join([MARK] * len(names))})"
+    for start in range(0, len(values), _AT_ONCE):
+        part = values[start : start + _AT_ONCE]
+        listed = ", ".join([one] * len(part))
+        cursor.execute(f"WITH wanted ({', '.join(names)}) AS (VALUES {listed}) {query}", [c for row in part for c in row])
+        yield from cursor.fetchall()

@@ -1,0 +1,120 @@
+"""The rules of one workload's life: the order of its events, what a stop voids, when it held and when it is metered.
+
+In: all events of one workload, in any order. Out: those that stand, the spans in which it held capacity, and the
+intervals that are metered. Plain Python, one workload at a time: the statement that meters all of them at once must
+agree with this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gpuledger.model.lifecycle import ENDED, FOLLOWS, HOLDING, METERED, State
+from gpuledger.model.missing import Missing
+from gpuledger.model.workload_rows import WorkloadEvent
+
+OPEN = Missing("still open")
+"""The end of a span that has not ended."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stay:
+    """A span of a workload on one placement.
+
+    Args:
+        since_us: start, microseconds UTC.
+        until_us: end; Missing while it is open.
+        placement: key of the placement that counts; empty where none is known.
+        event: the event that began it.
+    """
+
+    since_us: int
+    until_us: int | Missing
+    placement: str
+    event: WorkloadEvent
+
+
+def place_in_order(event: WorkloadEvent) -> tuple[int, int]:
+    """What orders the events of a workload: when it happened, then when the ledger learned of it."""
+    return (event.at_us, event.sequence)
+
+
+def standing(events: Iterable[WorkloadEvent]) -> list[WorkloadEvent]:
+    """The events that count, in order.
+
+    ``stopped`` and ``failed`` void what follows until the next ``provisioning``: what a controller that was down
+    wrote meanwhile, or guessed, cannot have run. Waiting for a new life (``pending``, and giving that up) stands.
+    """
+    found: list[WorkloadEvent] = []
+    has_ended = False
+    for event in sorted(events, key=place_in_order):
+        if has_ended and not stands_after(State(found[-1].state), State(event.state)):
+            continue
+        has_ended = event.state in ENDED or (has_ended and event.state != State.PROVISIONING)
+        found.append(event)
+    return found
+
+
+def stands_after(last: State, state: State) -> bool:
+    """Whether an event counts after a stop that no ``provisioning`` has followed; ``last`` is what stood last."""
+    return state in (State.PROVISIONING, State.PENDING) or (state in ENDED and last is State.PENDING)
+
+
+def state_at(events: Iterable[WorkloadEvent], at_us: int) -> State | None:
+    """Where a workload stood at a moment; None before its first event."""
+    before = [event.state for event in standing(events) if event.at_us <= at_us]
+    return State(before[-1]) if before else None
+
+
+def placements(stand: Sequence[WorkloadEvent]) -> list[str]:
+    """For each standing event the placement that counts from it on: the latest named in the same life, else empty.
+
+    A ``provisioning`` lets go of the one before: a restart elsewhere never takes the old placement.
+    """
+    found: list[str] = []
+    counts = ""
+    for event in stand:
+        if event.state == State.PROVISIONING:
+            counts = ""
+        counts = event.placement or counts
+        found.append(counts)
+    return found
+
+
+def holdings(events: Iterable[WorkloadEvent]) -> list[Stay]:
+    """When a workload held capacity, and which: from its first state that holds to its stop, cut where it moved."""
+    return _stays(events, HOLDING, joined=True)
+
+
+def intervals(events: Iterable[WorkloadEvent]) -> list[Stay]:
+    """What is metered: from each ``running`` to the next event that stands. An empty placement is ``unplaced``."""
+    return _stays(events, METERED, joined=False)
+
+
+def forbidden(stand: Sequence[WorkloadEvent], after: int = 0) -> tuple[WorkloadEvent | None, WorkloadEvent] | None:
+    """The first of two standing events in a row that may not follow each other; None when all may.
+
+    Args:
+        stand: standing events in order.
+        after: looked at from this position on.
+    """
+    for position in range(after, len(stand)):
+        before = stand[position - 1] if position else None
+        if State(stand[position].state) not in FOLLOWS[State(before.state) if before else None]:
+            return before, stand[position]
+    return None
+
+
+def _stays(events: Iterable[WorkloadEvent], states: frozenset[State], *, joined: bool) -> list[Stay]:
+    stand = standing(events)
+    found: list[Stay] = []
+    for position, (event, placement) in enumerate(zip(stand, placements(stand), strict=True)):
+        if event.state not in states:
+            continue
+        until_us = stand[position + 1].at_us if position + 1 < len(stand) else OPEN
+        last = found[-1] if found else None
+        if joined and last is not None and last.until_us == event.at_us and last.placement == placement:
+            found[-1] = Stay(since_us=last.since_us, until_us=until_us, placement=placement, event=last.event)
+        elif until_us != event.at_us:
+            found.append(Stay(since_us=event.at_us, until_us=until_us, placement=placement, event=event))
+    return found

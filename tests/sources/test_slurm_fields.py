@@ -1,0 +1,146 @@
+"""The splitter of rows: fields with line breaks and delimiters, broken rows, and never a wrong field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuledger.sources.slurm_fields import Broken, Record, Splitter, align, shape_of
+
+COLUMNS = ("JobID", "Comment", "State", "Start", "AllocTRES", "JobName")
+READ = (0, 2, 3, 4)
+START = "2026-03-02T08:00:00"
+TRES = "cpu=1,gres/gpu=2"
+
+
+def split(text: str, columns: Sequence[str] = COLUMNS, read: Sequence[int] = READ) -> list[Record | Broken]:
+    splitter = Splitter(columns, "|", read)
+    found = [one for number, line in enumerate(text.split("\n"), start=1) for one in splitter.feed(number, line)]
+    return [*found, *splitter.end()]
+
+
+def jobs(found: Sequence[Record | Broken]) -> list[str]:
+    return [one.cells[0] if isinstance(one, Record) else f"line {one.line}: {one.message}" for one in found]
+
+
+def row(job: str, comment: str = "", name: str = "train") -> str:
+    return f"{job}|{comment}|COMPLETED|{START}|{TRES}|{name}"
+
+
+def test_rows_on_one_line() -> None:
+    """The ordinary case, with an empty line at the end."""
+    found = split(f"{row('1')}\n{row('2.batch')}\n")
+    assert jobs(found) == ["1", "2.batch"]
+
+
+def test_a_line_break_inside_a_field() -> None:
+    """Lines are put together until they are a row."""
+    found = split(f"{row('1', 'one' + chr(10) + 'two' + chr(10) * 2 + 'three')}\n{row('2')}")
+    assert jobs(found) == ["1", "2"]
+    assert [one.line for one in found] == [1, 5]
+
+
+def test_a_delimiter_inside_a_field() -> None:
+    """What the other fields look like tells where it ends."""
+    [found] = split(row("1", "a | b || c"))
+    assert isinstance(found, Record)
+    assert [found.cells[place] for place in READ] == ["1", "COMPLETED", START, TRES]
+    assert found.cells[1] == "a | b || c"
+
+
+def test_both_at_once_in_two_fields() -> None:
+    """A script in one field, a name in pieces in another."""
+    found = split(f"{row('1', 'a | b' + chr(10) + '| c', 'x|y' + chr(10) + 'z')}\n{row('2')}")
+    assert jobs(found) == ["1", "2"]
+
+
+def test_the_rest_of_a_last_field_belongs_to_the_row() -> None:
+    """Job names stand last in many dumps, and may go on in the next line."""
+    found = split(f"{row('1', name='a')}\nb | c\n\nd\n{row('2')}")
+    assert jobs(found) == ["1", "2"]
+    assert isinstance(found[0], Record)
+    assert found[0].text.endswith("a\nb | c\n\nd")
+
+
+def test_a_broken_row_is_said_and_the_others_are_kept() -> None:
+    """Cut in the middle, at the start, and at the end of the file."""
+    found = split(f"{row('1')}\n2|x|COMPL\n{row('3')}\n4|x|COMPLETED|{START}")
+    assert sorted(jobs(found)) == [
+        "1", "3", "line 2: 6 fields were expected, and there are 3", "line 4: 6 fields were expected, and there are 4",
+    ]  # fmt: skip
+
+
+def test_a_row_with_a_wrong_field_says_which() -> None:
+    """Its fields are as many as they should be."""
+    found = split(f"{row('1')}\n2|x|of course|{START}|{TRES}|n\n{row('3')}")
+    assert sorted(jobs(found)) == ["1", "3", "line 2: 'of course' is no State"]
+
+
+def test_two_readings_of_one_row_are_none() -> None:
+    """A comment that looks like the fields after it: which is which cannot be known."""
+    forged = f"1|x|COMPLETED|{START}|gres/gpu=1|COMPLETED|{START}|gres/gpu=8|n"
+    assert jobs(split(forged)) == ["line 1: 6 fields were expected, and there are 9"]
+    same = f"1|x|COMPLETED|{START}|{TRES}|COMPLETED|{START}|{TRES}|n"
+    assert jobs(split(same)) == ["1"]
+
+
+def test_columns_without_free_text_never_span_lines() -> None:
+    """Nothing in them can hold a line break, so a short line is broken by itself."""
+    found = split(f"1|COMPLETED|{START}\n2|COMPL\nED|{START}", ("JobID", "State", "Start"), (0, 1, 2))
+    assert [type(one) for one in found].count(Broken) == 2
+    assert "1" in jobs(found)
+
+
+def test_shapes_of_columns() -> None:
+    """Free text has none; a column nobody knows may hold anything."""
+    assert shape_of("JobName") is None
+    assert shape_of("SubmitLine") is None
+    assert shape_of("Something") is None
+    for column, good, bad in (
+        ("JobID", ("1", "1_2", "1+0", "1_[3-4%2]", "1.batch", "1_2.0"), ("x", "", "1 2", "1|")),
+        ("state", ("RUNNING", "CANCELLED by 1000", "OUT_OF_MEMORY"), ("", "running", "a b")),
+        ("End", ("Unknown", "", "2026-03-02T08:00:00", "1772438400"), ("tomorrow",)),
+        ("AllocTRES", ("", "cpu=1,mem=8G"), ("cpu", "cpu=1 , mem")),
+        ("Account", ("", "a b"), ("a\nb",)),
+    ):
+        shape = shape_of(column)
+        assert shape is not None
+        assert all(shape(text) for text in good)
+        assert not any(shape(text) for text in bad)
+
+
+def test_align_wants_every_column() -> None:
+    """Too few good cells give nothing."""
+    shapes = [shape_of(column) for column in COLUMNS]
+    assert align(["1", "a", "b", "no state", START, TRES, "n"], shapes, READ) is None
+    assert align(row("1", "a|b").split("|"), shapes, READ) is not None
+
+
+FREE = st.text(st.sampled_from("ab|\n 1=,:-"), max_size=12)
+ROWS = st.lists(st.tuples(st.integers(1, 999), FREE, FREE, st.sampled_from(["RUNNING", "FAILED"])), max_size=6)
+
+
+@given(ROWS)
+@settings(max_examples=200, deadline=None)
+def test_no_field_is_ever_wrong(rows: list[tuple[int, str, str, str]]) -> None:
+    """Whatever stands in free text, each row comes out as it was, unless it is said to be broken."""
+    told = [(str(job), state, START, f"gres/gpu={job}") for job, _, _, state in rows]
+    text = "\n".join(f"{job}|{comment}|{state}|{START}|gres/gpu={job}|{name}" for job, comment, name, state in rows)
+    found = [tuple(one.cells[place] for place in READ) for one in split(text) if isinstance(one, Record)]
+    assert found == [one for one in told if one in found] or set(found) <= set(told)
+    assert len(found) <= len(told)
+
+
+@given(ROWS)
+@settings(max_examples=200, deadline=None)
+def test_free_text_between_shapes_is_always_told_apart(rows: list[tuple[int, str, str, str]]) -> None:
+    """Such text cannot look like a state and a time, so no row of it is lost where no free text comes last."""
+    columns = ("JobID", "Comment", "State", "Start", "SubmitLine", "AllocTRES", "NodeList")
+    text = "\n".join(
+        f"{job}|{comment}|{state}|{START}|{line}|gres/gpu={job}|n{job}" for job, comment, line, state in rows
+    )
+    found = split(text, columns, (0, 2, 3, 5, 6))
+    assert [one.cells[0] for one in found if isinstance(one, Record)] == [str(job) for job, *_ in rows]
+    assert all(isinstance(one, Record) for one in found)

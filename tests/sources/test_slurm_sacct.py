@@ -1,0 +1,166 @@
+"""The text of ``sacct -P``: headers, columns, delimiters, rows once, and what cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from gpuledger.errors import BadInput, Misconfigured
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import iso
+from gpuledger.sources.slurm_rows import SlurmRows
+from gpuledger.sources.slurm_sacct import HOPELESS, header_of, parse
+
+CAPTURES = Path(__file__).resolve().parents[1] / "captures" / "slurm"
+BERLIN = ZoneInfo("Europe/Berlin")
+HEADER = "JobID|User|State|Start|End|ElapsedRaw|AllocTRES"
+ROW = "1|alice|COMPLETED|2026-03-02T08:00:00|2026-03-02T09:00:00|3600|cpu=1,gres/gpu=2"
+NAMES = ("State", "User", "JobID", "Start", "End", "ElapsedRaw", "AllocTRES", "JobName")
+
+
+def read(text: str, columns: Sequence[str] = ()) -> SlurmRows:
+    return parse(text, path="dump", zone=BERLIN, columns=columns)
+
+
+def capture(name: str, columns: Sequence[str] = ()) -> SlurmRows:
+    text = (CAPTURES / name).read_bytes().decode("utf-8", "surrogateescape")
+    return parse(text, path=name, zone=BERLIN, columns=columns)
+
+
+def test_a_dump_with_everything_in_it() -> None:
+    """Comments with line breaks and delimiters, bytes that are no text, one broken line, one row twice."""
+    found = capture("jobs.txt")
+    assert [f"{row.job}.{row.step}" if row.step else row.job for row in found.rows] == [
+        "101", "101.batch", "101.0", "102", "103_1", "103_[2-9%1]", "104+0", "104+1", "104+0.0", "105", "105", "107",
+        "108", "109.extern", "109.0", "110",
+    ]  # fmt: skip
+    assert found.repeated == 1
+    [problem] = found.problems
+    assert (problem.code, problem.where) == ("broken-line", "jobs.txt:17")
+    row = found.rows[3]
+    assert (row.line, row.user, row.account, row.state, row.nodes) == (5, "bob", "nlp", "TIMEOUT", "gpu-[2-3]")
+    assert (row.partition, row.qos, row.cluster) == ("gpu", "normal", "lab")
+    assert not isinstance(row.start_us, Missing)
+    assert iso(row.start_us) == "2026-03-02T08:00:00Z"
+    assert found.rows[10].state == "CANCELLED"
+
+
+def test_columns_given_for_a_dump_without_header() -> None:
+    """In any order, with a job name last that holds all it should not."""
+    found = capture("no_header.txt", NAMES)
+    assert [(row.job, row.user, row.elapsed_s) for row in found.rows] == [
+        ("201", "alice", 3600), ("202", "alice", 3600), ("203", "bob", 30),
+    ]  # fmt: skip
+    assert not found.problems
+
+
+@pytest.mark.parametrize("delimiter", ["|", "|#", ";", "\t", "^", "~"])
+def test_any_delimiter(delimiter: str) -> None:
+    """The header tells it."""
+    [row] = read(f"{HEADER}\n{ROW}\n".replace("|", delimiter)).rows
+    assert (row.job, row.allocated) == ("1", "cpu=1,gres/gpu=2")
+
+
+@pytest.mark.parametrize("delimiter", ["|", "|#", ";", "\t"])
+def test_the_delimiter_of_a_dump_without_header(delimiter: str) -> None:
+    """It cuts the first line into as many fields as there are columns; with -p into one more."""
+    for end in ("", delimiter):
+        [row] = read(f"\n{ROW}{'|' if end else ''}\n".replace("|", delimiter), HEADER.split("|")).rows
+        assert row.allocated == "cpu=1,gres/gpu=2"
+
+
+def test_lines_that_end_in_a_delimiter() -> None:
+    """As ``sacct -p`` prints them."""
+    [row] = read(f"{HEADER}|\n{ROW}|\n").rows
+    assert row.elapsed_s == 3600
+
+
+def test_windows_line_ends_and_a_byte_order_mark() -> None:
+    """What a detour over another machine leaves."""
+    [row] = read("\ufeff" + f"{HEADER}\n{ROW}\n".replace("\n", "\r\n")).rows
+    assert row.allocated == "cpu=1,gres/gpu=2"
+
+
+def test_a_greeting_before_the_header() -> None:
+    """Shells talk."""
+    assert len(read(f"Welcome to the lab\n\nmodule loaded\n{HEADER}\n{ROW}\n").rows) == 1
+
+
+def test_dumps_appended_to_each_other() -> None:
+    """Each header says which columns follow."""
+    other = "User|State|JobIDRaw|AllocTRES|Start|End\nbob|FAILED|2|gres/gpu=1|2026-03-02T08:00:00|2026-03-02T08:00:01"
+    found = read(f"{HEADER}\n{ROW}\n{other}\n{HEADER}\n{ROW}\n")
+    assert [(row.job, row.user) for row in found.rows] == [("1", "alice"), ("2", "bob")]
+    assert found.repeated == 1
+
+
+def test_rows_that_differ_in_any_field_are_two() -> None:
+    """Only identical ones count once; bytes that are no text are told apart as well."""
+    one, two = (ROW.replace("alice", name) for name in ("\udcff", "\udcfe"))
+    found = read(f"{HEADER}\n{one}\n{two}\n{one}")
+    assert len(found.rows) == 2
+    assert found.repeated == 1
+    assert {row.user for row in found.rows} == {"\ufffd"}
+
+
+def test_local_times_need_a_zone() -> None:
+    """None is assumed."""
+    with pytest.raises(Misconfigured) as error:
+        parse(f"{HEADER}\n{ROW}\n", path="dump", zone=None)
+    assert error.value.code == "zone-needed"
+    assert "dump" in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "code"),
+    [
+        ("", (), "no-header"), (ROW, (), "no-header"), ("{not json", (), "no-header"),
+        ("JobID|State|AllocTRES\n", (), "columns-missing"),
+        ("JobID|State|Start|AllocTRES\n", (), "columns-missing"),
+        (ROW, ("State", "Start", "End", "AllocTRES"), "columns-missing"),
+        (ROW, (*HEADER.split("|"), "Cluster"), "columns-differ"),
+        (f"{HEADER}\n" + "noise\n" * (HOPELESS + 5), (), "not-sacct"),
+        (f"{HEADER}\nnoise\n", (), "not-sacct"),
+    ],
+)  # fmt: skip
+def test_what_is_no_accounting_is_refused(text: str, columns: Sequence[str], code: str) -> None:
+    """With the command that gives what is needed."""
+    with pytest.raises(BadInput) as error:
+        read(text, columns)
+    assert error.value.code == code
+    assert "AllocTRES" in error.value.hint
+
+
+def test_a_header_alone_is_an_answer() -> None:
+    """Nothing ran."""
+    assert read(f"{HEADER}\n").rows == ()
+
+
+def test_fields_that_cannot_be_read_break_their_line_only() -> None:
+    """Each with its line number."""
+    bad = ROW.replace("3600", "soon")
+    worse = ROW.replace("08:00:00", "28:00:00")
+    found = read(f"{HEADER}\n{bad}\n{worse}\n{ROW}\n")
+    assert [row.line for row in found.rows] == [4]
+    assert [problem.where for problem in found.problems] == ["dump:2", "dump:3"]
+
+
+def test_the_night_of_the_change() -> None:
+    """Elapsed tells which hour is meant; where it cannot, that is said; a time that never was is said too."""
+    found = capture("autumn.txt")
+    lasted = {row.job: row.lasted_s for row in found.rows}
+    assert lasted == {"301": 3600, "302": 7200, "303": 7200, "304": 1800, "305": 1200, "306": 3600}
+    assert [(problem.code, problem.where) for problem in found.problems] == [("ambiguous-local-time", "autumn.txt:5")]
+    never = ROW.replace("2026-03-02T08:00:00", "2026-03-29T02:30:00").replace("2026-03-02", "2026-03-29")
+    assert [problem.code for problem in read(f"{HEADER}\n{never}\n").problems] == ["time-not-in-zone"]
+
+
+def test_headers() -> None:
+    """A line of names with JobID among them, and nothing else."""
+    assert header_of("JobID|State|Start") == (("JobID", "State", "Start"), "|")
+    assert header_of("account|#jobidraw|#") == (("account", "jobidraw", ""), "|#")
+    for line in ("1|COMPLETED|x", "JobID", "User|State|Start", "JobID|State of it|Start", "JobID State Start x|", ""):
+        assert header_of(line) is None
