@@ -171,8 +171,9 @@ def _judge(rows: dict[str, dict[str, Any]], *, urgent: bool, broken: list[str]) 
             percent = 100 * share["named"] / share["of"]
             if name == "ebpf" and share["named"] != share["of"]:
                 broken.append(f"{what}: {percent:.2f} % named, less than all")
-            if name == "connector" and urgent and percent < LEAST_CONNECTOR:
-                broken.append(f"{what}: {percent:.2f} % named, less than {LEAST_CONNECTOR} %")
+            listed = share["of"] - share["unlisted"]
+            if name == "connector" and urgent and 100 * share["named"] < LEAST_CONNECTOR * listed:
+                broken.append(f"{what}: {share['named']} of {listed} named, less than {LEAST_CONNECTOR} %")
             _judge_honesty(what, share, broken)
 
 

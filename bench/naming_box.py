@@ -23,6 +23,8 @@ NVIDIA_MAJOR = 195
 HOST = "bench"
 GPULEDGER = shutil.which("gpuledger", path=str(Path(sys.executable).parent)) or "gpuledger"
 STARTED_WITHIN_S = 60
+JOB = "job"
+"""The executable of the crowd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class NamingBox:
             for row in range(RING):
                 at_us = now_us() - (RING - row) * 60_000_000
                 self.driver.add_finished(3_000_000 + row, uuid, started_at_us=at_us, context_ms=20_000)
-        self._job = self._compiled(ROOT / "tests" / "e2e" / "worker.c", "job", "-ldl")
+        self._job = self._compiled(ROOT / "tests" / "e2e" / "worker.c", JOB, "-ldl")
         self._crowd = self._compiled(ROOT / "bench" / "crowd.c", "crowd")
         self._agents: list[Agent] = []
 

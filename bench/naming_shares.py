@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from naming_box import Life
+from naming_box import JOB, Life
 
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.contexts import contexts
@@ -26,6 +26,8 @@ MARGIN_US = 2_000_000
 """By which the driver's times and the crowd's may differ, as in the product."""
 SILENT = "nobody says why"
 EXAMPLES = 3
+DYING = "read while it died"
+"""Told with the short name that the kernel has for it when its command line is gone: not its own, and no other's."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class Share:
         misses: how many were not, by cause.
         misnamed: told with another's; the first few of them stand in ``told_as``.
         settled, observed: contexts known from the driver's rows, and from looks or events alone.
+        unlisted: missed because no look found the row, or the context alive, in time: no source of names helps that.
         twice: contexts beyond one for each process.
     """
 
@@ -48,12 +51,8 @@ class Share:
     told_as: list[str] = field(default_factory=list)
     settled: int = 0
     observed: int = 0
+    unlisted: int = 0
     twice: int = 0
-
-    @property
-    def percent(self) -> float:
-        """Named, in percent."""
-        return 100 * self.named / self.of
 
     @property
     def silent(self) -> int:
@@ -107,11 +106,15 @@ def of_ledger(path: Path, lives: Sequence[Life], usage: Any) -> Share:
     for life in lives:
         context = told.get(life.word)
         if context is None:
-            share.misses[_reason(life, unknown)] += 1
+            reason = _reason(life, unknown)
+            share.misses[reason] += 1
+            share.unlisted += reason != SILENT
         elif context.subject.startswith(UNATTRIBUTED):
             share.misses[context.subject.removeprefix(UNATTRIBUTED)] += 1
         elif commands.get(context.subject, "").split(" ")[-1] == life.word:
             share.named += 1
+        elif commands.get(context.subject) == f"[{JOB}]":
+            share.misses[DYING] += 1
         else:
             share.misnamed += 1
             if share.misnamed <= EXAMPLES:

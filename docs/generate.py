@@ -46,7 +46,11 @@ def cli() -> str:
     for words, command in commands():
         arguments = [p for p in command.params if p.param_type_name == "argument"]
         named = [p.metavar or p.name.upper() for p in arguments]
-        ordered = [*named, "[OPTIONS]"] if command.context_settings.get("allow_interspersed_args", True) else ["[OPTIONS]", *named]
+        ordered = (
+            [*named, "[OPTIONS]"]
+            if command.context_settings.get("allow_interspersed_args", True)
+            else ["[OPTIONS]", *named]
+        )
         usage = " ".join(["gpuledger", words, *ordered])
         parts.append(f"\n## {words}\n\n    {usage}\n\n{inspect.cleandoc(command.help or '')}\n\n")
         rows = [

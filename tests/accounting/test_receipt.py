@@ -105,6 +105,7 @@ def test_the_cgroup_tells_what_no_scan_met() -> None:
     texts = {**TEXTS, "near": IdentityText(service="near", cgroup=f"/{NAME}f")}
     told = made(context(90, 103, 103.001, "ours"), context(91, 103, 103.001, "near"), texts=texts)
     assert [one.pid for one in told.contexts] == [90]
+    assert (told.processes, told.alive) == (3, 1)
 
 
 def test_pid_and_time_tell_what_the_ledger_could_not_name() -> None:
@@ -137,6 +138,7 @@ def test_without_a_cgroup_short_neighbours_are_told_as_what_a_scan_can_miss() ->
     assert made(context(70, 101, 104), short).doubts == ()
     told = made(context(70, 101, 104), short, membership={"cgroup": Missing("it may not be made: permission denied")})
     assert "permission denied" in doubts(told)[Doubt.SHORT_LIVED]
+    assert told.is_at_least
 
 
 def test_states() -> None:
@@ -171,10 +173,11 @@ def test_zero_is_said_with_its_proof_else_unknown_with_its_reason() -> None:
     for words, reason in (
         ({"coverage": [watched("empty-ledger")]}, "empty-ledger"),
         ({"contexts": (unnamed(85, 103, 103.01),)}, "without a name"),
+        ({"contexts": (context(80, 103, 103.01, "chat"),), "membership": {"cgroup": Missing("-")}}, "another name"),
         ({"watched_by": Watcher.NOBODY, "trouble": "no driver"}, "no driver"),
         ({"membership": {"are_the_drivers_pids": False}}, "other pids"),
     ):
-        value = made(**words).context_ms
+        value = made(*words.pop("contexts", ()), **words).context_ms  # type: ignore[misc]
         assert isinstance(value, Missing)
         assert reason in value.reason
 

@@ -31,6 +31,14 @@ def test_wrong_usage_is_said_before_anything_begins(
     assert not (tmp_path / "box.db").exists()
 
 
+def test_an_error_is_json_only_where_run_itself_was_asked_for_it(gpuledger) -> None:
+    """The command's own options are none of ours."""
+    done = gpuledger("run", "--interval", "soon", "--", "train.py", "--format", "json")
+    assert done.err.startswith("error: ")
+    done = gpuledger("run", "--format", "json", "--interval", "soon", "--", "train.py")
+    assert done.error["code"] == "bad-span"
+
+
 def test_options_behind_the_command_are_its_own() -> None:
     """`run train.py --format x --quiet` needs no dashes between; those that are typed are taken away once."""
     command = Deferred("run", "").load()

@@ -207,7 +207,7 @@ def test_a_stopped_reader_loses_events_and_says_so(box: Box, jobs: Jobs) -> None
     agent = box.agent("--watch", "ebpf", interval="500ms")
     eventually(lambda: box.sql("SELECT 1 FROM watch WHERE status = 'idle'"), "idle before")
     os.kill(agent.pid, signal.SIGSTOP)
-    loop = f"i=0; while [ $i -lt 9000 ]; do /bin/true {'x' * 2000}; i=$((i+1)); done"  # 2 kB each, into 16 MiB
+    loop = f"i=0; while [ $i -lt 4000 ]; do /bin/true {'x' * 2000}; i=$((i+1)); done"  # 2 kB each, into 4 MiB
     subprocess.run(["/bin/sh", "-c", loop], check=True)
     os.kill(agent.pid, signal.SIGCONT)
     lost = "SELECT detail FROM watch WHERE source = 'process' AND status = 'events-lost'"

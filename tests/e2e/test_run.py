@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from e2e.box import COMMAND, GPU, OTHER_GPU, Answer, Box, finished
-from e2e.machine import PATIENCE_S, eventually
+from e2e.machine import PATIENCE_S, eventually, need
+from gpuledger.errors import Unavailable
+from gpuledger.sources.own_cgroup import own_folder
 
 GPU_JOB = """
 import ctypes, sys, time
@@ -26,6 +28,16 @@ assert cuda.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(1 << 30)) == 0
 time.sleep(float(sys.argv[1]))
 """
 """Holds the first GPU for so many seconds, with 1,208 MiB: a context's 184 and a GiB."""
+
+BRIEF = """
+#include <dlfcn.h>
+int main(void) {
+    void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *context;
+    ((int (*)(unsigned))dlsym(cuda, "cuInit"))(0);
+    return ((int (*)(void **, unsigned, int))dlsym(cuda, "cuCtxCreate_v2"))(&context, 0, 0);
+}
+"""
+"""The same, as short as can be."""
 
 HELD_MIB = 184 + 1024
 
@@ -62,6 +74,13 @@ def proven(box: Box) -> None:
 
 def doubts(receipt: dict[str, Any]) -> set[str]:
     return {one["doubt"] for one in receipt["doubts"]}
+
+
+def _may_have_a_cgroup() -> bool:
+    try:
+        return os.access(own_folder(), os.W_OK)
+    except Unavailable:
+        return False
 
 
 def settled_ms(box: Box, pid: int) -> int:
@@ -183,7 +202,15 @@ def test_an_agent_that_dies_meanwhile_is_taken_over_from(box: Box) -> None:
     proven(box)
     agent = box.agent()
     mark = box.folder / "mark"
-    process = box.begin("run", "--format", "json", "--", "sh", "-c", f"while ! test -e {mark}; do sleep 0.05; done")
+    process = box.begin(
+        "run",
+        "--format",
+        "json",
+        "--",
+        "sh",
+        "-c",
+        f"for _ in $(seq 1200); do test -e {mark} && break; sleep 0.05; done",
+    )
     eventually(lambda: children(process.pid), "the command is there")
     time.sleep(0.5)
     agent.stop(signal.SIGKILL)
@@ -214,6 +241,25 @@ def test_grandchildren_and_an_orphan(box: Box) -> None:
     assert (receipt["processes"]["alive"], receipt["unnamed_neighbours"], receipt["status"]) == (0, [], 5)
 
 
+def test_with_kernel_events_and_a_cgroup_nothing_is_too_short(box: Box) -> None:
+    """A hundred GPU processes of some milliseconds, most of which no scan meets: all are the command's."""
+    (tried,) = box.together(("agent", "--once", "--watch", "ebpf"))
+    need(tried.status == 0, "kernel events are not to be had here")
+    need(_may_have_a_cgroup(), "no cgroup may be made here")
+    proven(box)
+    brief = box.folder / "brief"
+    source = box.folder / "brief.c"
+    source.write_text(BRIEF)
+    subprocess.run(["gcc", "-o", str(brief), str(source), "-ldl"], check=True)
+    receipt = run(
+        box, "sh", "-c", f"for i in $(seq 100); do {brief}; done", GPULEDGER_AGENT_WATCH="ebpf"
+    )  # fmt: skip
+    assert (len(receipt["contexts"]), receipt["naming"]) == (100, "ebpf")
+    assert (receipt["doubts"], receipt["neighbours"], receipt["unnamed_neighbours"]) == ([], [], [])
+    assert receipt["context_ms"] == sum(settled_ms(box, one["pid"]) for one in receipt["contexts"])
+    assert receipt["processes"]["seen"] >= 101
+
+
 def test_what_goes_on_after_the_command_is_told_as_unfinished(box: Box) -> None:
     """The time of a child that lives on is that up to the last look, and the sum is the least."""
     proven(box)
@@ -232,8 +278,9 @@ def test_neighbours_by_service_and_the_unnamed_by_cause(box: Box) -> None:
     box.opens(chat, memory_mib=2000)
     since_us = box.clock.now_us()
     place = box.folder / "receipt.json"
-    process = box.begin("run", "--receipt", str(place), "--", sys.executable, gpu_job(box), "1.5")
+    process = box.begin("run", "--receipt", str(place), "--", sys.executable, gpu_job(box), "2.5")
     eventually(lambda: any(row[0] == "process" and row[2] != str(chat.pid) for row in box.driver.lines()), "it began")
+    time.sleep(0.7)  # two intervals after the first look, from which on a poll would have met what lived longer
     box.driver.add_finished(3_000_001, GPU, started_at_us=box.clock.now_us() - 90_000, context_ms=90)
     finished(process, ("run",)).must(0)
     receipt = json.loads(place.read_text())

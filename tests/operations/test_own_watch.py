@@ -17,7 +17,7 @@ from gpuledger.model.receipt import Watcher
 from gpuledger.model.rows import Seal, Watch
 from gpuledger.operations.agent import OneAgent
 from gpuledger.operations.own_watch import OwnWatch, WatchPlan
-from gpuledger.operations.pulse import hear
+from gpuledger.operations.pulse import Pulse, hear
 from gpuledger.sources.nvml import NvmlSource
 from gpuledger.sources.simulated import SimulatedDriver
 
@@ -114,6 +114,30 @@ def test_a_ledger_that_cannot_be_used_is_refused_before_the_command_begins(tmp_p
         assert watch.ready.wait(30)
         assert watch.end()
         assert watch.refusal is not None
+
+
+@pytest.mark.parametrize("is_beating", [True, False])
+def test_who_may_only_read_hears_the_agents_pulse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_beating: bool
+) -> None:
+    """A user beside root's agent: the lock is not theirs to ask for, and what it looked at is theirs to read."""
+
+    def closed(path: Path) -> Any:
+        raise Unavailable("ledger-permission", f"{path}: Permission denied", hint="check --ledger")
+
+    place = tmp_path / "box.db"
+    Ledger.open(place, mode="append").close()
+    ago_us = 0 if is_beating else 10_000_000
+    with OneAgent(place) as agent:
+        agent.tell(Pulse(host="box", looked_us=SystemClock().now_us() - ago_us, interval_us=1_000_000))
+        monkeypatch.setattr("gpuledger.operations.own_watch.OneAgent", closed)
+        watch = watch_of(place)
+        watch.begin()
+        assert watch.ready.wait(30)
+        assert watch.end()
+    assert watch.refusal is None
+    assert watch.looker is (Watcher.AGENT if is_beating else Watcher.NOBODY)
+    assert (watch.trouble is None) == is_beating
 
 
 def test_a_bug_in_the_watch_is_told_and_stops_no_command(tmp_path: Path) -> None:

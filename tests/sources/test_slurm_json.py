@@ -90,9 +90,16 @@ def test_other_figures_are_refused(told: object) -> None:
 
 def test_a_broken_job_is_said_and_the_others_are_kept() -> None:
     """No id, no state, no job at all."""
-    found = rows(job(), job(job_id=None), job(job_id=8, state={}), 5, job(job_id=9, tres={"allocated": [{"count": 1}]}))
+    found = rows(
+        job(),
+        job(time={"start": 1_772_435_400_000}),
+        job(job_id=None),
+        job(job_id=8, state={}),
+        5,
+        job(job_id=9, tres={"allocated": [{"count": 1}]}),
+    )
     assert [row.job for row in found.rows] == ["7"]
-    assert [problem.code for problem in found.problems] == ["broken-line"] * 4
+    assert [problem.code for problem in found.problems] == ["broken-line"] * 5
 
 
 def test_a_dump_that_ends_in_the_middle_keeps_what_came_before() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuledger.model.missing import Missing
+from gpuledger.model.problem import Problem
 from gpuledger.sources.slurm_rows import MOST_PROBLEMS, Findings, SlurmRow
 
 SECOND = 1_000_000
@@ -37,8 +38,8 @@ def test_many_problems_of_one_kind_are_counted_with_their_size() -> None:
     """The first are named by line, of the rest number and size are told."""
     findings = Findings("dump")
     for line in range(MOST_PROBLEMS + 3):
-        findings.add("allocation-missing", line, "missing", device_seconds=1_000)
-    findings.add("broken-line", 7, "broken")
+        findings.add(Problem(code="allocation-missing", message="missing"), line, device_seconds=1_000)
+    findings.add(Problem(code="broken-line", message="broken"), 7)
     told = findings.all()
     assert len(told) == MOST_PROBLEMS + 2
     assert str(told[-1]) == "dump: 3 more like these, 3,000 device-seconds in all [allocation-missing]"

@@ -27,9 +27,9 @@ class Owner:
     Args:
         service: by the newest policy, a declaration, a built-in rule, else the subject.
         user: login name, as the kernel's uid gave it.
-        team, project: by the service's rule, else the user, else the namespace.
+        team, project: by the service's rule, else as the workload says, else the user, else the namespace.
         namespace: Kubernetes namespace.
-        workload: the pod or batch job.
+        workload: the control plane's id, the pod, or the batch job.
         subject: ``kind:value``, as evidence names it.
     """
 
@@ -113,12 +113,13 @@ class Naming:
         policy = self._versions[version][1] if version >= 0 else None
         user = policy.users.get(text.user, _NOBODY) if policy else _NOBODY
         namespace = _namespace(text)
-        team = (rule.team if rule else "") or user.team or (policy.namespaces.get(namespace, "") if policy else "")
+        team = (rule.team if rule else "") or text.team or user.team
+        team = team or (policy.namespaces.get(namespace, "") if policy else "")
         return Owner(
             service=service,
             user=text.user or NO_NAME,
             team=team or NO_NAME,
-            project=(rule.project if rule else "") or user.project or NO_NAME,
+            project=(rule.project if rule else "") or text.project or user.project or NO_NAME,
             namespace=namespace or NO_NAME,
             workload=_workload(text),
             subject=subject_label(text),
@@ -151,6 +152,8 @@ def _namespace(text: IdentityText) -> str:
 
 
 def _workload(text: IdentityText) -> str:
+    if text.workload:
+        return text.workload
     if text.pod or text.pod_uid:
         return f"pod:{text.pod or text.pod_uid}"
     return f"job:{text.slurm_job}" if text.slurm_job else NO_NAME

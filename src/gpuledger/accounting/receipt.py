@@ -1,14 +1,7 @@
 """The receipt of one command, out of contexts, membership and coverage.
 
 In: contexts of the time of the run, which processes are the command's, and what was watched. Out:
-:class:`Receipt`. A context is the command's
-
-1. by identity: its process, known by boot id, pid and start, was seen in the command's tree;
-2. by cgroup: the identity that names it was born in the command's own cgroup;
-3. by pid and time: nothing names it, and a process of the tree had its pid then.
-
-A context without a name that began after the command and that none of these tells can be the command's
-only if it is shorter than what the scans can have missed; such ones are told as a doubt.
+:class:`Receipt`. Whose a context is, is decided in :mod:`gpuledger.accounting.ownership`.
 """
 
 from __future__ import annotations
@@ -18,16 +11,15 @@ from dataclasses import dataclass
 
 from gpuledger.accounting.meanings import cause_sentence, meaning_of
 from gpuledger.accounting.owners import Naming
+from gpuledger.accounting.ownership import SCANS_TO_MEET, TOLERANCE_US, Ownership, is_unnamed, is_unsized
 from gpuledger.model.durations import duration_ms, duration_us, several
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import SECOND_US
 from gpuledger.model.quantities import Context, Coverage
-from gpuledger.model.reasons import IDLE_MEANING, UNATTRIBUTED, Cause, UnknownReason
+from gpuledger.model.reasons import IDLE_MEANING, UNATTRIBUTED, UnknownReason
 from gpuledger.model.receipt import (
     Doubt,
     Doubtful,
-    Member,
     Membership,
     Neighbour,
     Ran,
@@ -40,12 +32,6 @@ from gpuledger.model.receipt import (
 )
 from gpuledger.model.rows import DriverRecord, ProcessIdentity, Sighting
 from gpuledger.model.usage import NO_NAME
-
-TOLERANCE_US = 2 * SECOND_US
-"""The driver's stamp, a look and a process start come from different clocks (DESIGN section 6)."""
-
-SCANS_TO_MEET = 2
-"""A process that is handed to another parent while the tree is walked is met by the next scan."""
 
 ENOUGH_LOOKS = 2
 """Looks after the end until the driver's rows are all there: it settles at the last close, after the exit."""
@@ -113,10 +99,7 @@ class _Receipt:
         self._seen = seen
         self._ran = ran
         self._membership = membership
-        self._members = {(one.pid, one.start_ticks): one for one in membership.members}
-        self._of_pid: dict[int, list[Member]] = {}
-        for one in membership.members:
-            self._of_pid.setdefault(one.pid, []).append(one)
+        self._ownership = Ownership(ran, membership, seen.texts)
         self._looks: dict[tuple[str, int, str], list[Sighting]] = {}
         for look in seen.looks:
             self._looks.setdefault((look.device, look.pid, look.ref), []).append(look)
@@ -128,10 +111,10 @@ class _Receipt:
     def write(self, explain: str) -> Receipt:
         """All of it."""
         here = [one for one in self._seen.contexts if one.host == self._seen.host]
-        ours = [one for one in here if self._is_ours(one)]
-        near = [one for one in here if not self._is_ours(one) and self._overlaps(one, TOLERANCE_US)]
-        others = [one for one in near if self._overlaps(one)]
-        doubtful = [one for one in near if self._could_be_ours(one)]
+        ours = [one for one in here if self._ownership.is_ours(one)]
+        near = [one for one in here if not self._ownership.is_ours(one) and self._ownership.overlaps(one, TOLERANCE_US)]
+        others = [one for one in near if self._ownership.overlaps(one)]
+        doubtful = [one for one in near if self._ownership.could_be_ours(one)]
         lines = tuple(sorted((self._context(one) for one in ours), key=lambda one: (one.since_us, one.device, one.pid)))
         held = {one.device for one in ours}
         neighbours = self._neighbours(one for one in others if one.device in held)
@@ -140,9 +123,12 @@ class _Receipt:
             ran=self._ran,
             watched_by=self._seen.watched_by,
             naming=self._seen.method,
-            processes=len(self._members),
+            processes=len(
+                {(one.pid, one.start_ticks) for one in self._membership.members}
+                | {(one.pid, one.process[1]) for one in ours if one.process[1]}
+            ),
             alive=sum(one.is_alive for one in self._membership.members),
-            devices=self._devices(ours, lines, {one.device for one in doubtful if _is_unnamed(one)}),
+            devices=self._devices(ours, lines, {one.device for one in doubtful}),
             contexts=lines,
             neighbours=tuple(one for one in neighbours if not one.meaning),
             unnamed=tuple(one for one in neighbours if one.meaning),
@@ -150,38 +136,6 @@ class _Receipt:
             doubts=tuple(self._doubts(doubtful, lines)),
             explain=explain,
         )
-
-    # Whose
-
-    def _is_ours(self, context: Context) -> bool:
-        membership = self._membership
-        name, text = membership.cgroup, self._seen.texts.get(context.subject)
-        if not isinstance(name, Missing) and text is not None and name in text.cgroup.split("/"):
-            return True
-        if not membership.are_the_drivers_pids:
-            return False
-        boot_id, ticks = context.process
-        if ticks:
-            return boot_id == membership.boot_id and (context.pid, ticks) in self._members
-        if context.placed == "latest" or context.subject == UNATTRIBUTED + Cause.PID_AMBIGUOUS:
-            return False
-        start_us = context.spans[0][0]
-        return any(
-            one.born_us - TOLERANCE_US <= start_us <= one.seen_us + TOLERANCE_US
-            for one in self._of_pid.get(context.pid, ())
-        )
-
-    def _overlaps(self, context: Context, slack_us: int = 0) -> bool:
-        since_us, until_us = self._ran.began_us - slack_us, self._ran.ended_us + slack_us
-        return context.spans[0][0] < until_us and context.last_seen_us >= since_us
-
-    def _could_be_ours(self, context: Context) -> bool:
-        """Whether a context that nothing tells as ours can still be: it began after us, and was short."""
-        if context.spans[0][0] < self._ran.began_us - TOLERANCE_US and context.placed != "latest":
-            return False
-        if not _is_unnamed(context) and not isinstance(self._membership.cgroup, Missing):
-            return False  # its identity would carry the cgroup's name
-        return _is_unsized(context) or context.context_ms * 1000 < SCANS_TO_MEET * self._membership.blind_us
 
     # What was held
 
@@ -192,7 +146,7 @@ class _Receipt:
             pid=context.pid,
             service=self._service(context),
             since_us=context.spans[0][0],
-            context_ms=UNSIZED if _is_unsized(context) else context.context_ms,
+            context_ms=UNSIZED if is_unsized(context) else context.context_ms,
             state=self._state(context),
             peak_memory_mib=NO_PEAK if peak == 0 or isinstance(peak, Missing) else peak,
             refs=_refs(context),
@@ -202,8 +156,8 @@ class _Receipt:
         if context.settled:
             return State.SETTLED
         ticks = context.process[1]
-        alive = [one for one in self._of_pid.get(context.pid, ()) if one.is_alive and ticks in (0, one.start_ticks)]
-        if alive and context.open:
+        members = self._ownership.members_of(context.pid)
+        if context.open and any(one.is_alive and ticks in (0, one.start_ticks) for one in members):
             return State.RUNNING
         keeps_none = set(self._reasons.get(context.device, ())) & set(_NO_ROWS)
         is_listed = context.accounted == "yes" or (context.accounted == "unknown" and not keeps_none)
@@ -264,7 +218,7 @@ class _Receipt:
         if reasons := self._reasons.get(device):
             return Missing("; ".join(f"{reason}: {meaning_of(reason)[0]}" for reason in reasons))
         if is_doubtful:
-            return Missing("a context without a name could be the command's")
+            return Missing("a short context, without a name or under another name, could be the command's")
         return 0
 
     def _proof(self, device: str) -> str:
@@ -287,7 +241,7 @@ class _Receipt:
             grouped.setdefault((one.device, self._service(one)), []).append(one)
         found: list[Neighbour] = []
         for (device, service), same in grouped.items():
-            sized = [one for one in same if not _is_unsized(one)]
+            sized = [one for one in same if not is_unsized(one)]
             peaks = [peak for one in same if not isinstance(peak := self._peak(one), Missing)]
             is_named = not service.startswith(UNATTRIBUTED)
             found.append(
@@ -348,12 +302,12 @@ class _Receipt:
             yield Doubtful(doubt=Doubt.OTHER_PIDS, sentence=told)
         for sentence in dict.fromkeys(seen.lost):
             yield Doubtful(doubt=Doubt.EVENTS_LOST, sentence=f"process events were lost: {sentence}")
-        unnamed = [one for one in doubtful if _is_unnamed(one)]
+        unnamed = [one for one in doubtful if is_unnamed(one)]
         if unnamed:
             size = duration_ms(sum(one.context_ms for one in unnamed))
             told = f"{several(len(unnamed), 'context')} without a name ({size}) could be the command's own"
             yield Doubtful(doubt=Doubt.COULD_BE_OURS, sentence=told, refs=_all_refs(unnamed))
-        named = [one for one in doubtful if not _is_unnamed(one)]
+        named = [one for one in doubtful if not is_unnamed(one)]
         if named and isinstance(membership.cgroup, Missing):
             short = duration_us(SCANS_TO_MEET * membership.blind_us)
             told = (
@@ -373,14 +327,6 @@ def _not_settled(lines: Sequence[ReceiptContext]) -> Iterable[Doubtful]:
         if same:
             refs = tuple(ref for one in same for ref in one.refs)
             yield Doubtful(doubt=Doubt.NOT_SETTLED, sentence=f"{several(len(same), 'context')} {told}", refs=refs)
-
-
-def _is_unnamed(context: Context) -> bool:
-    return context.subject.startswith(UNATTRIBUTED)
-
-
-def _is_unsized(context: Context) -> bool:
-    return not context.settled and isinstance(context.started_at_us, Missing) and not context.context_ms
 
 
 def _refs(context: Context) -> tuple[str, ...]:

@@ -33,7 +33,11 @@ def command(
     now: NowOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """What the ledger cannot see: UNKNOWN time by reason, unnamed amounts by cause, open contexts."""
+    """What the ledger cannot see: UNKNOWN time by reason, unnamed amounts by cause, open contexts.
+
+    Of reserved time: workloads without a placement, silent controllers, devices that two sources reserve, and
+    what came late for final hours.
+    """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
     with windowed(session, since, until) as (opened, since_us, until_us):
         report = blind(opened, since_us=since_us, until_us=until_us, now_us=session.now_us)
@@ -44,6 +48,6 @@ def command(
         as_csv=lambda: blind_report.to_csv(report),
     )
     session.finish(
-        answered=not isinstance(report.total_ms, Missing), unknown=bool(report.unknown or report.unattributed),
-        strict=strict,
+        answered=report.is_told or not isinstance(report.total_ms, Missing),
+        unknown=bool(report.unknown or report.unattributed or report.reserved), strict=strict,
     )  # fmt: skip

@@ -29,6 +29,7 @@ VERBS = (
     ("agent", "Watch the GPUs of this machine and name who holds them."),
     ("run", "Run a command and print its receipt: GPU time, peak memory, neighbours."),
     ("meter", "Close the hours that are over into records."),
+    ("correct", "Book what came late for final hours, with a reason."),
     ("top", "Live: who holds what now, by service, and the size of the unnamed."),
     ("usage", "Who used how much, and what could not be seen."),
     ("blind", "What could not be seen, sized, with what helps."),
@@ -40,7 +41,10 @@ VERBS = (
     ("apply", "Apply a policy file: service rules and owners."),
     ("policy", "Show the policy versions, or one of them."),
     ("forget", "Drop who it was; amounts and seals stand."),
+    ("capacity", "What is always queued, what is given instead, how much is held."),
     ("import nvidia-smi", "What nvidia-smi printed: processes, devices, accounting mode."),
+    ("import slurm", "Slurm's accounting: what sacct printed, text or JSON."),
+    ("import trace", "Any CSV file of who held devices from when to when."),
 )
 """How each is typed, with its sentence in the list of the help. Its module in ``cli/`` has the same name."""
 

@@ -80,7 +80,9 @@ def command(
         # nobody reads stderr any more, so nobody can be told; what is left unsaid must not change the status at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     except Exception:  # noqa: BLE001 - a bug, told as such, and yet no other status than the command's own
-        say(session.err, f"no receipt: a bug in gpuledger, please report it with this text:\n{traceback.format_exc()}")
+        _say_lines(
+            session, f"no receipt: a bug in gpuledger, please report it with this text:\n{traceback.format_exc()}"
+        )
     raise typer.Exit(outcome.status)
 
 
@@ -99,10 +101,10 @@ def _waiting(session: Session) -> Callable[[str], AbstractContextManager[object]
 def _tell(session: Session, outcome: Outcome, place: Path | None) -> None:
     """The receipt, on stderr and in its file; troubles are said, and change no status."""
     for note in dict.fromkeys(outcome.notes):
-        session.talk(f"note: {note}")
+        _say_lines(session, f"note: {note}")
     made = outcome.receipt
     if isinstance(made, Missing):
-        session.talk(f"no receipt: {made.reason}")
+        _say_lines(session, f"no receipt: {made.reason}")
         if place is not None:
             session.talk(f"{place} was not written")
         return
@@ -113,6 +115,11 @@ def _tell(session: Session, outcome: Outcome, place: Path | None) -> None:
             say(session.err, f"error: {error.message} [{error.code}]")
     if not session.quiet:
         _print(session, made)
+
+
+def _say_lines(session: Session, text: str) -> None:
+    for line in text.splitlines():
+        session.talk(line)
 
 
 def _print(session: Session, made: Receipt) -> None:

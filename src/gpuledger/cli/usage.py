@@ -19,17 +19,29 @@ from gpuledger.cli.options import (
 )
 from gpuledger.cli.session import Session
 from gpuledger.cli.windowed import MeterOption, windowed
+from gpuledger.errors import Unknown
+from gpuledger.model.meters import RESERVED_METERS
+from gpuledger.model.reserved import ReservedReport
 from gpuledger.model.usage import BY
 from gpuledger.operations.usage import usage
-from gpuledger.reports import usage_report
+from gpuledger.operations.usage_reserved import usage_reserved
+from gpuledger.reports import reserved_report, usage_report
 
-ByOption = Annotated[str, typer.Option("--by", metavar="WORDS", help=f"Group by one or more of {', '.join(BY)}.")]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="WORDS",
+        help=f"Group by one or more of {', '.join(BY)}; reserved time also by region and label:NAME. "
+        "Default: service, of reserved time class.",
+    ),
+]
 
 
 def command(
     ctx: typer.Context,
     meter: MeterOption = "gpu.context",
-    by: ByOption = "service",
+    by: ByOption = None,
     since: SinceOption = None,
     until: UntilOption = None,
     strict: StrictOption = False,
@@ -42,14 +54,20 @@ def command(
     """Who used how much, with what could not be seen beside it.
 
     Hours not recorded yet are derived at once and marked provisional. A line or a total can be passed
-    to `gpuledger explain` with the same --since and --until.
+    to `gpuledger explain` with the same --since and --until. Reserved time (gpu.reserved, cpu.reserved,
+    mig.memory) is who held what, whether or not it was busy.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
-    with windowed(session, since, until) as (opened, since_us, until_us):
-        report = usage(
-            opened, meter=meter, by=tuple(by.replace(" ", "").split(",")), since_us=since_us, until_us=until_us,
-            now_us=session.now_us,
-        )  # fmt: skip
+    reserved = next((each for each in RESERVED_METERS if each.name == meter), None)
+    words = tuple(word.strip() for word in (by or ("class" if reserved else "service")).split(","))
+    with windowed(session, since, until, meter=meter) as (opened, since_us, until_us):
+        if reserved is not None:
+            held = usage_reserved(
+                opened, meter=reserved, by=words, since_us=since_us, until_us=until_us, now_us=session.now_us
+            )
+            _answer_reserved(session, held, strict=strict)
+            return
+        report = usage(opened, meter=meter, by=words, since_us=since_us, until_us=until_us, now_us=session.now_us)
     session.problems(report.problems)
     session.answer(
         table=lambda: usage_report.to_table(report, width=session.out.width),
@@ -57,3 +75,15 @@ def command(
         as_csv=lambda: usage_report.to_csv(report),
     )
     session.finish(answered=report.answered, unknown=bool(report.unknown or report.unattributed), strict=strict)
+
+
+def _answer_reserved(session: Session, report: ReservedReport, *, strict: bool) -> None:
+    session.answer(
+        table=lambda: reserved_report.to_table(report),
+        as_json=lambda: reserved_report.to_json(report),
+        as_csv=lambda: reserved_report.to_csv(report),
+    )
+    if not report.answered:
+        session.talk("UNKNOWN: no transition is known; `gpuledger transition` or `gpuledger import` brings them")
+        raise typer.Exit(Unknown.exit_status)
+    session.finish(answered=True, unknown=bool(report.gaps), strict=strict)

@@ -10,7 +10,7 @@ import typer
 
 from gpuledger.cli.session import Session
 from gpuledger.ledger.store import Ledger
-from gpuledger.model.meters import METERS
+from gpuledger.model.meters import METERS, RESERVED_METERS
 from gpuledger.operations.usage import window
 
 MeterOption = Annotated[
@@ -19,17 +19,22 @@ MeterOption = Annotated[
 
 
 @contextmanager
-def windowed(session: Session, since: str | None, until: str | None) -> Iterator[tuple[Ledger, int, int]]:
+def windowed(
+    session: Session, since: str | None, until: str | None, *, meter: str = ""
+) -> Iterator[tuple[Ledger, int, int]]:
     """The ledger with the window asked for, microseconds UTC: ``[since_us, until_us)``.
 
     Args:
         session: the run of the verb.
         since: ``--since`` as typed; None where it was not.
         until: ``--until`` as typed; None where it was not.
+        meter: what is asked about, where it is one meter: evidence of reserved time begins elsewhere.
 
     Raises:
         Misconfigured: ``bad-time``; ``empty-window`` when it ends before it begins.
     """
     since_asked, until_asked = session.moment_or_none(since), session.moment_or_none(until)
     with session.read() as ledger:
-        yield ledger, *window(ledger, since=since_asked, until=until_asked, now_us=session.now_us)
+        is_reserved = meter in {each.name for each in RESERVED_METERS}
+        asked = window(ledger, since=since_asked, until=until_asked, now_us=session.now_us, reserved=is_reserved)
+        yield ledger, *asked

@@ -81,12 +81,18 @@ def append_rows(
 
 
 def append_made(
-    connection: sa.Connection, texts: TextBook, make: Callable[[], Sequence[Row] | None], *, writer: str, at_us: int
+    connection: sa.Connection,
+    texts: TextBook,
+    make: Callable[[], Sequence[Row] | None],
+    *,
+    writer: str,
+    at_us: int,
+    are_new: bool = False,
 ) -> Appended | None:
     """As :func:`append_rows`, with rows that ``make`` gives once nobody else can write.
 
     What it reads stays so until its rows are written. It may give None, which comes back, or raise: then nothing is
-    written.
+    written. With ``are_new`` it has looked already, and none of its rows is known: one that is fails by its guard.
     """
     if not writer:
         raise ValueError("a writer needs a name, HOST.ROLE")
@@ -94,15 +100,15 @@ def append_made(
         rows = make()
         if rows is None:
             return None
-        appended, written_texts = _append_with_texts(connection, texts, _by_kind(rows), writer, at_us)
+        appended, written_texts = _append_with_texts(connection, texts, _by_kind(rows), writer, at_us, are_new)
     texts.written(written_texts)
     return appended
 
 
 def _append_with_texts(
-    connection: sa.Connection, texts: TextBook, batches: _Batches, writer: str, at_us: int
+    connection: sa.Connection, texts: TextBook, batches: _Batches, writer: str, at_us: int, are_new: bool = False
 ) -> tuple[Appended, list[str]]:
-    appended = _append(bare_cursor(connection), batches, writer, at_us)
+    appended = _append(bare_cursor(connection), batches, writer, at_us, are_new)
     return appended, texts.write(appended.added)
 
 
@@ -116,8 +122,10 @@ def _append(
     batches: _Batches,
     writer: str,
     at_us: int,
+    are_new: bool = False,
 ) -> Appended:
-    sorted_kinds = [_sort_out(cursor, codec, batch, cells) for codec, batch, cells in batches]
+    sort_out = _take_all if are_new else _sort_out
+    sorted_kinds = [sort_out(cursor, codec, batch, cells) for codec, batch, cells in batches]
     new = [each for each in sorted_kinds if each.rows]
     added = _write(cursor, new, writer, at_us) if new else []
     return Appended(
@@ -153,6 +161,12 @@ def _getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ..
         only = positions[0]
         return lambda cells: (cells[only],)
     return operator.itemgetter(*positions) if positions else lambda _: ()
+
+
+def _take_all(cursor: DBAPICursor, codec: Codec, rows: list[Row], cells: list[tuple[Cell, ...]]) -> _Sorted:
+    """All rows of one kind as new ones."""
+    del cursor
+    return _Sorted(codec, rows, cells)
 
 
 def _sort_out(cursor: DBAPICursor, codec: Codec, rows: list[Row], cells: list[tuple[Cell, ...]]) -> _Sorted:

@@ -266,6 +266,14 @@ def in_transaction(connection: sa.Connection) -> bool:
     return driver.in_transaction
 
 
+def write_stamp(connection: sa.Connection) -> tuple[int, int]:
+    """Changes whenever anybody writes: one number for all others, one for this connection itself."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    cursor = driver.execute("PRAGMA data_version")
+    return (int(cursor.fetchone()[0]), driver.total_changes)
+
+
 def erase_traces(connection: sa.Connection, path: Path) -> None:
     """Move every page out of the write-ahead log and empty it, so that deleted text is nowhere any more.
 

@@ -151,16 +151,18 @@ class Ledger:
             return appending.append_rows(self._connection, self._texts, rows, writer=writer, at_us=at_us)
 
     def append_made(
-        self, make: Callable[[], Sequence[Row] | None], *, writer: str, at_us: int
+        self, make: Callable[[], Sequence[Row] | None], *, writer: str, at_us: int, are_new: bool = False
     ) -> Appended | None:
         """As :meth:`append`, with the rows that ``make`` gives once nobody else can write.
 
         What ``make`` reads of this ledger holds until its rows are there. Where it raises, or gives None, nothing is
-        added; None then comes back.
+        added; None then comes back. With ``are_new`` it has looked, and none of its rows is known.
         """
         self._refuse_reader()
         with self._mapped():
-            return appending.append_made(self._connection, self._texts, make, writer=writer, at_us=at_us)
+            return appending.append_made(
+                self._connection, self._texts, make, writer=writer, at_us=at_us, are_new=are_new
+            )
 
     def append_if(
         self, provided: Callable[[], bool], rows: Sequence[Row], *, writer: str, at_us: int
@@ -201,10 +203,13 @@ class Ledger:
 
     # Texts
 
-    def key_of(self, text: IdentityText) -> str:
-        """The key of a text for rows to refer to; stored with the next append of a row that names it."""
+    def key_of(self, text: IdentityText, *, is_new: bool = False) -> str:
+        """The key of a text for rows to refer to; stored with the next append of a row that names it.
+
+        With ``is_new`` it is not looked for among the stored ones: a text that stands twice does no harm.
+        """
         with self._mapped():
-            return self._texts.key_of(text)
+            return self._texts.key_of(text, is_new=is_new)
 
     def texts(self, keys: Iterable[str] | None = None) -> dict[str, IdentityText]:
         """Stored texts by key, all without ``keys``; forgotten and unknown keys are left out."""

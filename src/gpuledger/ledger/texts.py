@@ -53,20 +53,21 @@ class TextBook:
         self._waiting: dict[str, tuple[str, str, str]] = {}  # key to salt, digest, JSON
         self._waiting_by_digest: dict[str, str] = {}
 
-    def key_of(self, text: IdentityText) -> str:
+    def key_of(self, text: IdentityText, *, is_new: bool = False) -> str:
         """The key of a text: a stored one's, or a new one that the next append of a row naming it stores."""
         json = text.to_json()
         digest = digest_of(json)
         if key := self._waiting_by_digest.get(digest):
             return key
-        if (key := self._keys.get(digest)) and self._is_stored(key):
-            return key
-        cursor = bare_cursor(self._connection)  # a storm brings thousands of new texts in one look
-        cursor.execute(f"SELECT min(text_key) FROM {IDENTITY_TEXT.name} WHERE digest = {MARK}", (digest,))  # noqa: S608 the schema's own name
-        ((found,),) = cursor.fetchall()
-        if found is not None:
-            self._remember(digest, str(found))
-            return str(found)
+        if not is_new:
+            if (key := self._keys.get(digest)) and self._is_stored(key):
+                return key
+            cursor = bare_cursor(self._connection)  # a storm brings thousands of new texts in one look
+            cursor.execute(f"SELECT min(text_key) FROM {IDENTITY_TEXT.name} WHERE digest = {MARK}", (digest,))  # noqa: S608 the schema's own name
+            ((found,),) = cursor.fetchall()
+            if found is not None:
+                self._remember(digest, str(found))
+                return str(found)
         salt = secrets.token_hex(16)
         key = text_key(salt, json)
         self._waiting[key] = (salt, digest, json)

@@ -6,18 +6,20 @@ Every look-up goes through an index, however long the history is.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 
 from gpuledger.ledger.codec import CODECS
-from gpuledger.ledger.sqlite import MARK, bare_cursor
+from gpuledger.ledger.sqlite import MARK, POSITION, bare_cursor
 from gpuledger.model.rows import Row
 from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
 
 R = TypeVar("R", bound=Row)
 
+_FEW = 16  # devices up to which a search in each list is cheaper than reading all lists
 _AT_ONCE = 200  # as in appending: more costs a longer statement and saves nothing
 _ENDS = "('stopped', 'failed')"
 
@@ -42,9 +44,7 @@ def events_since_begin(connection: sa.Connection, since_us: Mapping[str, int]) -
     return found
 
 
-def known_events(
-    connection: sa.Connection, keys: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], WorkloadEvent]:
+def known_events(connection: sa.Connection, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], WorkloadEvent]:
     """The stored events of these (workload, event id), by them."""
     query = f"""SELECT {_columns(WorkloadEvent, "e")} FROM wanted CROSS JOIN workload_event AS e
         WHERE e.workload = wanted.workload AND e.event_id = wanted.event_id"""  # noqa: S608 as above
@@ -77,11 +77,16 @@ def placement_rows(connection: sa.Connection, keys: Collection[str]) -> list[Pla
 
 
 def placements_on(connection: sa.Connection, devices: Collection[str]) -> list[PlacementRow]:
-    """The placements that hold one of these devices; there are few placements, each is looked at."""
+    """The placements that hold one of these devices."""
+    if len(devices) > _FEW:
+        condition, values = "p.devices <> '[]'", []
+    else:
+        condition = " OR ".join([f"{POSITION}(p.devices, {MARK}) > 0"] * len(devices))
+        values = [json.dumps(device) for device in devices]  # as it stands in the list
     cursor = bare_cursor(connection)
-    cursor.execute(f"SELECT {_columns(PlacementRow, 'p')} FROM placement AS p WHERE p.devices <> '[]'")  # noqa: S608 as above
+    cursor.execute(f"SELECT {_columns(PlacementRow, 'p')} FROM placement AS p WHERE {condition}", values)  # noqa: S608 as above
     rows = cast("list[PlacementRow]", CODECS[PlacementRow].decode(cursor.fetchall()))
-    return [row for row in rows if not set(row.read().devices).isdisjoint(devices)]
+    return rows if values else [row for row in rows if not set(json.loads(row.devices)).isdisjoint(devices)]
 
 
 def may_hold(connection: sa.Connection, placements: Collection[str], since_us: int) -> set[str]:
@@ -117,6 +122,14 @@ def changed_workloads(connection: sa.Connection, after: Mapping[str, int], upto:
     return found
 
 
+def newest_policy(connection: sa.Connection) -> int:
+    """The version of the policy applied last; 0 before the first."""
+    cursor = bare_cursor(connection)
+    cursor.execute("SELECT max(version) FROM policy")
+    ((version,),) = cursor.fetchall()
+    return int(version or 0)
+
+
 def _columns(kind: type[Row], alias: str) -> str:
     return ", ".join(f"{alias}.{name}" for name in CODECS[kind].fields)
 
@@ -136,5 +149,7 @@ def _cells(
     for start in range(0, len(values), _AT_ONCE):
         part = values[start : start + _AT_ONCE]
         listed = ", ".join([one] * len(part))
-        cursor.execute(f"WITH wanted ({', '.join(names)}) AS (VALUES {listed}) {query}", [c for row in part for c in row])
+        cursor.execute(
+            f"WITH wanted ({', '.join(names)}) AS (VALUES {listed}) {query}", [c for row in part for c in row]
+        )
         yield from cursor.fetchall()

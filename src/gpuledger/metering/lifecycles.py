@@ -17,6 +17,7 @@ from gpuledger.model.workload_rows import WorkloadEvent
 OPEN = Missing("still open")
 """The end of a span that has not ended."""
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stay:
     """A span of a workload on one placement.
@@ -25,13 +26,11 @@ class Stay:
         since_us: start, microseconds UTC.
         until_us: end; Missing while it is open.
         placement: key of the placement that counts; empty where none is known.
-        event: the event that began it.
     """
 
     since_us: int
     until_us: int | Missing
     placement: str
-    event: WorkloadEvent
 
 
 def place_in_order(event: WorkloadEvent) -> tuple[int, int]:
@@ -48,16 +47,16 @@ def standing(events: Iterable[WorkloadEvent]) -> list[WorkloadEvent]:
     found: list[WorkloadEvent] = []
     has_ended = False
     for event in sorted(events, key=place_in_order):
-        if has_ended and not stands_after(State(found[-1].state), State(event.state)):
+        if has_ended and not stands_after(found[-1].state, event.state):
             continue
         has_ended = event.state in ENDED or (has_ended and event.state != State.PROVISIONING)
         found.append(event)
     return found
 
 
-def stands_after(last: State, state: State) -> bool:
+def stands_after(last: str, state: str) -> bool:
     """Whether an event counts after a stop that no ``provisioning`` has followed; ``last`` is what stood last."""
-    return state in (State.PROVISIONING, State.PENDING) or (state in ENDED and last is State.PENDING)
+    return state in (State.PROVISIONING, State.PENDING) or (state in ENDED and last == State.PENDING)
 
 
 def state_at(events: Iterable[WorkloadEvent], at_us: int) -> State | None:
@@ -100,7 +99,7 @@ def forbidden(stand: Sequence[WorkloadEvent], after: int = 0) -> tuple[WorkloadE
     """
     for position in range(after, len(stand)):
         before = stand[position - 1] if position else None
-        if State(stand[position].state) not in FOLLOWS[State(before.state) if before else None]:
+        if stand[position].state not in FOLLOWS[State(before.state) if before else None]:
             return before, stand[position]
     return None
 
@@ -114,7 +113,7 @@ def _stays(events: Iterable[WorkloadEvent], states: frozenset[State], *, joined:
         until_us = stand[position + 1].at_us if position + 1 < len(stand) else OPEN
         last = found[-1] if found else None
         if joined and last is not None and last.until_us == event.at_us and last.placement == placement:
-            found[-1] = Stay(since_us=last.since_us, until_us=until_us, placement=placement, event=last.event)
+            found[-1] = Stay(since_us=last.since_us, until_us=until_us, placement=placement)
         elif until_us != event.at_us:
-            found.append(Stay(since_us=event.at_us, until_us=until_us, placement=placement, event=event))
+            found.append(Stay(since_us=event.at_us, until_us=until_us, placement=placement))
     return found

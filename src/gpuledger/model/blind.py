@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from gpuledger.model.missing import Missing
 from gpuledger.model.problem import Problem
+from gpuledger.model.reserved import ReservedGap
 from gpuledger.model.usage import (
     NeverAccounted,
     SeenOnce,
@@ -52,6 +53,8 @@ class BlindReport:
         chances: by interval, then length; empty when nothing polled.
         looked_once: whether some look had no interval, so that no chance can be given for it.
         problems: what was imperfect.
+        reserved: what reservations do not tell, largest first.
+        is_told: whether any lifecycle transition is known.
     """
 
     since_us: int
@@ -69,6 +72,8 @@ class BlindReport:
     chances: tuple[Chance, ...]
     looked_once: bool
     problems: tuple[Problem, ...]
+    reserved: tuple[ReservedGap, ...] = ()
+    is_told: bool = False
 
     @property
     def unattributed_ms(self) -> int | Missing:

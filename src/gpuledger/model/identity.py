@@ -272,10 +272,13 @@ def _option(options: _Options, word: str, after: tuple[str, ...]) -> Launch | in
 def subject_label(text: IdentityText) -> str:
     """The subject of an identity as ``kind:value``.
 
-    The most binding name wins: a declared service, pod, batch job, container, a ``.service`` unit,
+    The most binding name wins: a workload of a control plane, a declared service, pod, batch job, container, a
+    ``.service`` unit,
     else the script (or program) and its user. A login or terminal ``.scope`` is no name: it would
     lump a person's programs together.
     """
+    if text.workload:
+        return f"workload:{text.workload}"
     if text.service:
         return f"service:{text.service}"
     if text.pod or text.pod_uid:

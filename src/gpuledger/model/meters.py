@@ -57,5 +57,30 @@ GPU_BUSY = Meter(
     sentence="SM activity as the driver samples it; short work can read as none",
 )
 
-METERS: tuple[Meter, ...] = (GPU_CONTEXT, GPU_MEMORY, GPU_BUSY)
+GPU_RESERVED = Meter(
+    name="gpu.reserved",
+    unit="s",
+    grades=(Grade.RESERVED,),
+    invoiced=True,
+    sentence="time for which devices were reserved, busy or not; in views times devices and share of each",
+)
+CPU_RESERVED = Meter(
+    name="cpu.reserved",
+    unit="s",
+    grades=(Grade.RESERVED,),
+    invoiced=True,
+    sentence="time of workloads that asked for a device and were placed on class cpu",
+)
+MIG_MEMORY = Meter(
+    name="mig.memory",
+    unit="s",
+    grades=(Grade.RESERVED,),
+    invoiced=True,
+    sentence="time for which MIG slices were reserved; in views times the memory of their profile and share",
+)
+
+RESERVED_METERS: tuple[Meter, ...] = (GPU_RESERVED, CPU_RESERVED, MIG_MEMORY)
+"""The meters of reserved time: from lifecycle events, whatever a device was seen to do."""
+
+METERS: tuple[Meter, ...] = (*RESERVED_METERS, GPU_CONTEXT, GPU_MEMORY, GPU_BUSY)
 """Every meter this version fills."""

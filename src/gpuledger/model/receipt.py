@@ -259,10 +259,10 @@ class Receipt:
     @property
     def is_at_least(self) -> bool:
         """Whether the command can have held more than ``context_ms``."""
-        open_ended = {Doubt.COULD_BE_OURS, Doubt.OTHER_PIDS, Doubt.NOT_WATCHED, Doubt.NOT_SEEN_AFTER}
+        whole = (Doubt.EVENTS_LOST, Doubt.NOT_SETTLED)  # these leave no time of the command out
         return (
             bool(self.unknown)
-            or any(one.doubt in open_ended for one in self.doubts)
+            or any(one.doubt not in whole for one in self.doubts)
             or any(isinstance(one.context_ms, Missing) for one in self.contexts)
             or any(one.state in (State.RUNNING, State.AWAITED) for one in self.contexts)
         )

@@ -7,14 +7,25 @@ far as anything proves it, and the sightings of each settled context over its wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from typing import TypeVar
 
 from gpuledger.ledger.store import Ledger
+from gpuledger.model.meters import RESERVED_METERS
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, hour_floor
 from gpuledger.model.quantities import Evidence
-from gpuledger.model.rows import DriverRecord, Pass, ProcessIdentity, Sighting, Watch
+from gpuledger.model.rows import (
+    DriverRecord,
+    Pass,
+    ProcessIdentity,
+    Sighting,
+    UsageCorrection,
+    UsageRecord,
+    Watch,
+)
 
+_RESERVED = frozenset(meter.name for meter in RESERVED_METERS)
 _STARTLESS = ("nvidia-smi", "import")
 _MARGIN_US = HOUR_US
 """Sightings this long before and after a settled context can still decide its name: a pid's earlier life."""
@@ -99,6 +110,14 @@ def first_naming_watches(ledger: Ledger, hosts: Iterable[str], upto: Mapping[str
         rows = ledger.scan(Watch, hosts=[host], devices=[""], order="time", limit=8, upto=upto)
         found += [row for row in rows if row.source == "process"][:1]
     return found
+
+
+Booked = TypeVar("Booked", UsageRecord, UsageCorrection)
+
+
+def of_processes(rows: Iterable[Booked], hours: Container[int]) -> list[Booked]:
+    """Of records or corrections those of these hours (their starts) that rest on processes: not of reserved time."""
+    return [row for row in rows if row.hour_us in hours and row.meter not in _RESERVED]
 
 
 def covered_spans(passes: Iterable[Pass]) -> list[tuple[int, int]]:

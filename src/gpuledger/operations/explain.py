@@ -14,10 +14,12 @@ from gpuledger.ledger.store import Ledger
 from gpuledger.metering.contexts import contexts
 from gpuledger.metering.derive import derive
 from gpuledger.model.explanation import Explanation
+from gpuledger.model.meters import RESERVED_METERS
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, iso
 from gpuledger.model.quantities import Context
 from gpuledger.model.reasons import UNATTRIBUTED
+from gpuledger.model.reserved import PLACED
 from gpuledger.model.row_kinds import ROWS
 from gpuledger.model.rows import (
     DriverRecord,
@@ -28,7 +30,9 @@ from gpuledger.model.rows import (
     UsageCorrection,
     UsageRecord,
 )
+from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
 from gpuledger.operations.evidence import counted_from, load_evidence, uncovered, within
+from gpuledger.operations.explain_reserved import explain_line, explain_reserved
 from gpuledger.operations.living import present_evidence
 from gpuledger.operations.pulse import UNWRITTEN
 from gpuledger.operations.usage import policies, recorded_spans, usage
@@ -44,7 +48,7 @@ def explain(ledger: Ledger, ref: str, *, meter: str, since_us: int, until_us: in
     Args:
         ref: a row (``KIND:WRITER/NUMBER``), ``total``, ``unattributed[:CAUSE]``, a line of usage
             (``service:NAME``, ``user:NAME``, ``team:``, ``project:``, ``device:``, ``host:``), or a subject
-            (``unit:ollama.service``).
+            (``unit:ollama.service``); of reserved time any grouping, ``class:H100-80GB``.
         meter, since_us, until_us: the filters of the usage that printed the line.
 
     Raises:
@@ -52,6 +56,7 @@ def explain(ledger: Ledger, ref: str, *, meter: str, since_us: int, until_us: in
     """
     if meter not in METERS_BY_NAME:
         raise Misconfigured("unknown-meter", f"{meter!r} is no meter", hint=f"one of {', '.join(METERS_BY_NAME)}")
+    is_reserved = meter in {each.name for each in RESERVED_METERS}
     way = _Way(ledger, now_us=now_us)
     kind, colon, rest = ref.partition(":")
     writer, _, number = rest.rpartition("/")
@@ -69,6 +74,9 @@ def explain(ledger: Ledger, ref: str, *, meter: str, since_us: int, until_us: in
             f"{ref!r} is no reference",
             hint="driver:HOST.agent/12, record:HOST.meter/3, total, unattributed, service:NAME, unit:NAME.service",
         )
+    if is_reserved:
+        held = METERS_BY_NAME[meter]
+        return explain_line(ledger, ref, meter=held, since_us=since_us, until_us=until_us, now_us=now_us)
     return way.line(ref, meter=meter, since_us=since_us, until_us=until_us)
 
 
@@ -150,6 +158,10 @@ class _Way:
 
     def row(self, row: Row) -> Explanation:
         """A row of the ledger and what it rests on."""
+        if isinstance(row, WorkloadEvent | PlacementRow | Hold) or (
+            isinstance(row, UsageRecord | UsageCorrection) and row.device.startswith(PLACED)
+        ):
+            return explain_reserved(self._ledger, row, self._naming)
         if isinstance(row, UsageRecord | UsageCorrection):
             evidence = load_evidence(self._ledger, since_us=row.hour_us, until_us=row.hour_us + HOUR_US)
             behind = [

@@ -1,8 +1,9 @@
 """``meter``: one metering pass. Closed hours become records, late evidence becomes corrections.
 
 A pass derives the hours that closed since the last one and the hours that new evidence touches, and
-no others, so its work does not grow with history. Everything it books goes into one transaction, which
-goes through only if no other pass was booked since it began: else it derives again from what now stands.
+no others, so its work does not grow with history; of reserved time :mod:`.meter_reserved` does. Everything
+it books goes into one transaction, which goes through only if no other pass was booked since it began: else
+it derives again from what now stands.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from gpuledger.model.rows import (
     UsageRecord,
     Watch,
 )
-from gpuledger.operations.evidence import covered_spans, is_covered, load_evidence
+from gpuledger.operations.evidence import covered_spans, is_covered, load_evidence, of_processes
+from gpuledger.operations.meter_reserved import meter_reserved
 from gpuledger.operations.touched import touched_hours
 
 _TRIES = 5
@@ -77,14 +79,16 @@ def _pass(
         from_us = closed_us if isinstance(first_us, Missing) else hour_floor(first_us)
         hours = {hour for hour in hours if from_us <= hour}
     open_us = spans[-1][1] if spans else min(hours, default=closed_us)
-    booked: list[Row] = []
+    reserved = meter_reserved(ledger, passes, marks, now_us=now_us)
+    booked: list[Row] = [*reserved.booking.records, *reserved.booking.corrections]
     done = 0
     for chunk in _chunks(sorted(hours)):
         booked += _book(ledger, chunk, marks, spans, recorded_at_us=now_us)
         done += len(chunk)
         if progress is not None:
             progress(done, len(hours))
-    covered_from_us = min([open_us, *(hour for hour in hours if not is_covered(spans, hour))])
+    reserved_from = () if isinstance(reserved.from_us, Missing) else (reserved.from_us,)
+    covered_from_us = min([open_us, *reserved_from, *(hour for hour in hours if not is_covered(spans, hour))])
     covered_until_us = max(open_us, closed_us)
     if covered_from_us == covered_until_us and not booked:
         return MeterReport(
@@ -93,6 +97,7 @@ def _pass(
             covered_until_us=open_us,
             hours_derived=len(hours),
             open_from_us=open_us,
+            late=len(reserved.booking.late),
         )
     records = [row for row in booked if isinstance(row, UsageRecord)]
     corrections = [row for row in booked if isinstance(row, UsageCorrection)]
@@ -118,6 +123,7 @@ def _pass(
         corrections=tuple(row for row in appended.added if isinstance(row, UsageCorrection)),
         open_from_us=covered_until_us,
         problems=appended.conflicts,
+        late=len(reserved.booking.late),
     )
 
 
@@ -145,10 +151,8 @@ def _book(
     wanted = set(hours)
     evidence = load_evidence(ledger, since_us=since_us, until_us=until_us, upto=marks)
     derived = [found for found in derive(evidence, since_us=since_us, until_us=until_us) if found.hour_us in wanted]
-    recorded = [row for row in ledger.scan(UsageRecord, since_us=since_us, until_us=until_us) if row.hour_us in wanted]
-    corrected = [
-        row for row in ledger.scan(UsageCorrection, since_us=since_us, until_us=until_us) if row.hour_us in wanted
-    ]
+    recorded = of_processes(ledger.scan(UsageRecord, since_us=since_us, until_us=until_us), wanted)
+    corrected = of_processes(ledger.scan(UsageCorrection, since_us=since_us, until_us=until_us), wanted)
     records, corrections = compare(
         derived,
         recorded,

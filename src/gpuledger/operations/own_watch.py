@@ -18,13 +18,15 @@ from gpuledger.clock import Clock
 from gpuledger.errors import GpuledgerError, Refused, Unavailable
 from gpuledger.ledger.places import is_there
 from gpuledger.ledger.store import Ledger
+from gpuledger.model.missing import Missing
 from gpuledger.model.receipt import Watcher as Looker
 from gpuledger.operations.agent import OneAgent, Source
-from gpuledger.operations.pulse import Pulse
+from gpuledger.operations.pulse import Pulse, hear
 from gpuledger.operations.start_agent import choose_source, choose_watcher, start
 from gpuledger.sources.watchers import Watcher
 
-_BORNE = ("driver-unreachable", "ledger-permission", "watch-ended")
+_UNREADABLE = Missing("the ledger cannot be read")
+_BORNE = ("driver-unreachable", "watch-ended")
 """Why this process may not look, and the command runs all the same."""
 _ASK_AGAIN_S = 1.0
 _STOP_S = 10.0
@@ -100,10 +102,8 @@ class OwnWatch:
             while not self._ending.is_set():
                 try:
                     self._look()
-                except Refused as refused:
-                    if refused.code != "agent-running":
-                        raise
-                    self.looker, self.trouble = Looker.AGENT, None
+                except (Refused, Unavailable) as refused:
+                    self._stand_by(refused)
                     self.ready.set()
                     self._ending.wait(_ASK_AGAIN_S)
                 else:
@@ -116,13 +116,32 @@ class OwnWatch:
         finally:
             self.ready.set()
 
+    def _stand_by(self, refused: Refused | Unavailable) -> None:
+        """Somebody else has the place, or may have it: this process asks again later; anything else is raised."""
+        if refused.code == "agent-running":
+            self.looker, self.trouble = Looker.AGENT, None
+        elif refused.code == "ledger-permission" and (pulse := self._pulse()) is not _UNREADABLE:
+            is_beating = isinstance(pulse, Pulse) and pulse.is_beating(self._clock.now_us())
+            told = f"no agent looks, and this user may not write the ledger to look itself ({refused.message})"
+            self.looker = Looker.AGENT if is_beating else Looker.NOBODY
+            self.trouble = None if is_beating else Unavailable(refused.code, told, hint=refused.hint)
+        else:
+            raise refused
+
+    def _pulse(self) -> Pulse | Missing | None:
+        """The pulse of an agent whose lock this user may not ask for; Missing where not even the ledger can be read."""
+        try:
+            with Ledger.open(self._plan.ledger, mode="read") as ledger:
+                return hear(ledger, now_us=self._clock.now_us())
+        except GpuledgerError:
+            return _UNREADABLE
+
     def _give_up(self, error: GpuledgerError) -> None:
         """Nobody looks: borne where at least the ledger can be read, or there is none and no driver to fill it."""
         self.looker, self.trouble = Looker.NOBODY, error
         if self.ready.is_set():
             return
-        is_missing = error.code == "ledger-permission" and not is_there(self._plan.ledger)
-        self.refusal = error if is_missing or error.code not in _BORNE else _reading_trouble(self._plan.ledger)
+        self.refusal = _reading_trouble(self._plan.ledger) if error.code in _BORNE else error
 
     def _look(self) -> None:
         """Be the agent until told to end."""

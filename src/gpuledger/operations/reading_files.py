@@ -1,4 +1,4 @@
-"""Reads the files that people hand in: whole, as text, within bounds, or not at all."""
+"""Reads the files that people hand in: whole, within bounds, or not at all; as text, or as the bytes they are."""
 
 from __future__ import annotations
 
@@ -9,25 +9,47 @@ from gpuledger.errors import BadInput
 
 _MOST_BYTES = 64 * 1024 * 1024
 
+MOST_HISTORY_BYTES = 1024 * 1024 * 1024
+"""A dump of Slurm's accounting has about 240 bytes a row: four million rows."""
 
-def read_text(path: Path) -> str:
+
+def read_bytes(path: Path, *, most: int | None = None, split: str = "split it by day") -> bytes:
+    """A file, or stdin for ``-``.
+
+    Args:
+        path: the file as the user named it.
+        most: more bytes than this are refused; 64 MiB where not given.
+        split: what helps then.
+
+    Raises:
+        BadInput: ``unreadable-file`` or ``too-large``.
+    """
+    bound = _MOST_BYTES if most is None else most
+    try:
+        with sys.stdin.buffer if str(path) == "-" else path.open("rb") as stream:
+            content = stream.read(bound + 1)
+    except OSError as error:
+        raise BadInput("unreadable-file", error.strerror or str(error), path=str(path), hint="check the path") from None
+    if len(content) > bound:
+        raise BadInput("too-large", f"larger than {bound // 1024**2:,} MiB", path=str(path), hint=split)
+    return content
+
+
+def read_text(path: Path, *, most: int | None = None, hint: str = "give the text that nvidia-smi printed") -> str:
     """A text file, or stdin for ``-``.
+
+    Args:
+        path: the file as the user named it.
+        most: more bytes than this are refused; 64 MiB where not given.
+        hint: what text was meant.
 
     Raises:
         BadInput: ``unreadable-file``, ``too-large``, or ``not-text``.
     """
-    try:
-        with sys.stdin.buffer if str(path) == "-" else path.open("rb") as stream:
-            content = stream.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise BadInput("unreadable-file", error.strerror or str(error), path=str(path), hint="check the path") from None
-    if len(content) > _MOST_BYTES:
-        raise BadInput("too-large", "larger than 64 MiB", path=str(path), hint="split it by day")
+    content = read_bytes(path, most=most)
     for encoding in ("utf-8-sig", "utf-16") if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig",):
         try:
             return content.decode(encoding)
         except UnicodeDecodeError as error:
             line = content[: error.start].count(b"\n") + 1
-    raise BadInput(
-        "not-text", "not UTF-8 text", path=str(path), line=line, hint="give the text that nvidia-smi printed"
-    )
+    raise BadInput("not-text", "not UTF-8 text", path=str(path), line=line, hint=hint)

@@ -19,6 +19,7 @@ from gpuledger.model.policy import Policy
 from gpuledger.model.quantities import Coverage, Quantity
 from gpuledger.model.rows import DeviceEvent, DriverRecord, Pass, PolicyVersion, Sighting, Watch
 from gpuledger.model.usage import UsageReport
+from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations.evidence import (
     counted_from,
     covered_spans,
@@ -29,6 +30,7 @@ from gpuledger.operations.evidence import (
 )
 from gpuledger.operations.living import open_contexts, present_evidence, seen_once
 from gpuledger.operations.pulse import hear, unwritten_watches
+from gpuledger.operations.told_until import told_until
 from gpuledger.operations.touched import touched_hours
 from gpuledger.sources import policy_file
 
@@ -38,8 +40,13 @@ _PLACES = frozenset({"class", "device", "host", "host-owner"})
 """Groupings that need to know where; for all others amounts are added up over hosts and devices by the store."""
 
 
-def window(ledger: Ledger, *, since: int | None, until: int | None, now_us: int) -> tuple[int, int]:
+def window(
+    ledger: Ledger, *, since: int | None, until: int | None, now_us: int, reserved: bool = False
+) -> tuple[int, int]:
     """The window asked for: by default from the first evidence to now; the future is not asked about.
+
+    With ``reserved``, or where there is no other evidence, it is that of lifecycle events: of declared history
+    it ends with the last of them.
 
     While an agent looks, now is its last look.
 
@@ -50,8 +57,11 @@ def window(ledger: Ledger, *, since: int | None, until: int | None, now_us: int)
     """
     hosts = {event.host for event in ledger.scan(DeviceEvent)}
     last_us = ledger.last_moment(_EVIDENCE) if until is None else now_us
+    kinds = (WorkloadEvent,) if reserved or (until is None and isinstance(last_us, Missing)) else _EVIDENCE
     if until is not None:
         until_us = min(until, now_us)
+    elif WorkloadEvent in kinds:
+        until_us = min(told_until(ledger, now_us=now_us), now_us)
     elif isinstance(last_us, Missing) or first_naming_watches(ledger, hosts):
         pulse = hear(ledger, now_us=now_us)
         until_us = now_us if pulse is None or not pulse.is_beating(now_us) else pulse.looked_us
@@ -59,7 +69,7 @@ def window(ledger: Ledger, *, since: int | None, until: int | None, now_us: int)
         until_us = (last_us // SECOND_US + 1) * SECOND_US
     since_us = since
     if since_us is None:
-        first_us, _ = ledger.span_of(_EVIDENCE)
+        first_us, _ = ledger.span_of(kinds)
         since_us = until_us if isinstance(first_us, Missing) else min(first_us, until_us)
     if since_us > until_us or (since is not None and since_us == until_us):
         raise Misconfigured(

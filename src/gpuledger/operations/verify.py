@@ -19,8 +19,9 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US, HOUR_US, iso
 from gpuledger.model.row_kinds import ROWS
 from gpuledger.model.rows import Pass, UsageCorrection, UsageRecord
-from gpuledger.operations.evidence import covered_spans, load_evidence
+from gpuledger.operations.evidence import covered_spans, load_evidence, of_processes
 from gpuledger.operations.touched import seen_by
+from gpuledger.operations.verify_reserved import differences
 
 _MOST_FINDINGS = 20
 
@@ -38,7 +39,7 @@ def verify(
     """
     checks = _stored(ledger, kept_root)
     if not any(check.verdict is Verdict.DAMAGED for check in checks):
-        checks.append(_derived_again(ledger, progress))
+        checks.append(_derived_again(ledger, progress, now_us=now_us))
         checks.append(_positive(ledger))
     else:
         checks.append(
@@ -74,7 +75,7 @@ def _stored(ledger: Ledger, kept_root: str) -> list[Check]:
     ]
 
 
-def _derived_again(ledger: Ledger, progress: Callable[[int, int], None] | None) -> Check:
+def _derived_again(ledger: Ledger, progress: Callable[[int, int], None] | None, *, now_us: int) -> Check:
     """Derived = recorded + corrections, for every recorded hour."""
     passes = list(ledger.scan(Pass))
     spans = covered_spans(passes)
@@ -82,12 +83,13 @@ def _derived_again(ledger: Ledger, progress: Callable[[int, int], None] | None) 
     findings: list[str] = []
     days = list(_days(spans))
     for done, (since_us, until_us) in enumerate(days, start=1):
+        hours = range(since_us, until_us, HOUR_US)
         evidence = load_evidence(ledger, since_us=since_us, until_us=until_us, upto=marks)
         _, corrections = compare(
             derive(evidence, since_us=since_us, until_us=until_us),
-            ledger.scan(UsageRecord, since_us=since_us, until_us=until_us),
-            ledger.scan(UsageCorrection, since_us=since_us, until_us=until_us),
-            covered_hours=range(since_us, until_us, HOUR_US),
+            of_processes(ledger.scan(UsageRecord, since_us=since_us, until_us=until_us), hours),
+            of_processes(ledger.scan(UsageCorrection, since_us=since_us, until_us=until_us), hours),
+            covered_hours=hours,
             recorded_at_us=0,
             watches=evidence.watches,
         )
@@ -98,6 +100,7 @@ def _derived_again(ledger: Ledger, progress: Callable[[int, int], None] | None) 
         ]
         if progress is not None:
             progress(done, len(days))
+    findings += differences(ledger, now_us=now_us)
     return _check(
         "records-derived-again", "every recorded hour, derived again from its evidence, equals records + corrections",
         findings,

@@ -11,7 +11,7 @@ from gpuledger.model.blind import BlindReport
 from gpuledger.model.durations import count, duration_ms, duration_s, percent, several
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
-from gpuledger.reports import as_csv, as_json, unseen
+from gpuledger.reports import as_csv, as_json, reserved_report, unseen
 from gpuledger.reports.as_json import Json
 from gpuledger.reports.cells import UNKNOWN, heading, indented, stacked
 from gpuledger.reports.columns import GAP, LEAST_NAME, Column, Fitted
@@ -76,11 +76,14 @@ def to_json(report: BlindReport) -> dict[str, Json]:
                 for size in report.nameless
             ],
         },
+        "reserved": reserved_report.gaps_to_json(report.reserved),
     }
 
 
 def to_csv(report: BlindReport) -> str:
-    """One line for each UNKNOWN span, reason of missing names, cause, open context, service seen once, by ``kind``."""
+    """One line for each UNKNOWN span, reason of missing names, cause, open context, service seen once, and finding
+    of reservations, by ``kind``.
+    """
     header = ["kind", "reason", "name", "host", "device", "pid", "since", "until", "quantity", "unit"]
     rows: list[list[as_csv.Value]] = [
         [
@@ -114,6 +117,10 @@ def to_csv(report: BlindReport) -> str:
     rows += [
         ["seen-once", "", line.service, "", "", "", *window, line.contexts, "contexts"] for line in report.seen_once
     ]
+    rows += [
+        ["reserved", gap.reason, gap.what, "", "", "", iso(gap.since_us), iso(gap.until_us), gap.seconds, "s"]
+        for gap in report.reserved
+    ]
     return as_csv.text(header, rows)
 
 
@@ -136,6 +143,7 @@ def to_table(report: BlindReport, *, width: int = 100) -> RenderableType:
         unseen.outside_accounting(report.never_accounted),
         unseen.seen_once(report.seen_once),
         _chances(report, width=width),
+        reserved_report.not_told(report.reserved),
     ]
     return stacked(*unseen.spaced(sections))
 

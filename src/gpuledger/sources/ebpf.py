@@ -18,8 +18,9 @@ from gpuledger.sources.ebpf_host import EbpfHost
 from gpuledger.sources.ebpf_records import Records
 from gpuledger.sources.process_events import ProcessEvent
 
-RING_BYTES = 16 * 1024 * 1024
-"""Room for about 30,000 processes, from exec to exit, between two reads; memory of the kernel, taken at once."""
+RING_BYTES = 4 * 1024 * 1024
+"""Room for about 7,000 processes, from exec to exit, between two reads, which come twenty times a second. It is
+mapped twice and counts as resident twice (kernel/bpf/ringbuf.c), from the start."""
 
 _TRACEPOINTS = ("on_exec", "on_exit")
 

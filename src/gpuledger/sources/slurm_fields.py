@@ -3,6 +3,7 @@
 Job names, comments and command lines may hold line breaks and the delimiter itself; ``sacct`` prints them
 as they are. What a row must look like elsewhere (a job id, a state, times) tells where its fields begin.
 Where two readings of a row differ in a field that counts, neither is taken: it is broken, and said so.
+Text can be made to look like a row, so a dump for accounting is best taken without columns of free text.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ MOST_LINES = 2_000
 MOST_SURPLUS = 400
 """Delimiters inside the fields of one row."""
 
-MOST_STARTS = 8
+MOST_STARTS = 50
 """Lines of those at hand that are tried as the first of a row."""
+
+MOST_TRIES = 20_000
+"""Such tries that came to nothing, in all: a file of noise must not take for ever."""
 
 MOST_CHECKED = 4
 """Fields that tell a row which stands on one line; what the others hold is seen when they are read."""
@@ -152,6 +156,7 @@ class Splitter:
         self._has_free = bool(free)
         self._before = free[0] if free else self._width
         self._after = self._width - 1 - free[-1] if free else self._width
+        self._patience = MOST_TRIES
         self._previous: Record | None = None
         self._lines: list[tuple[int, str, int, bool]] = []
         """Lines at hand that are no row by themselves: number, text, cells, and whether one can begin there."""
@@ -207,22 +212,23 @@ class Splitter:
         )
 
     def _joined(self) -> tuple[int, Record] | None:
-        """A row made of the last lines at hand, and how many before it are none of it."""
-        starts = [place for place, (_, _, _, can_begin) in enumerate(self._lines) if can_begin]
-        tried = 0
-        for place in starts:
-            lines = self._lines[place:]
-            count = sum(cells for _, _, cells, _ in lines) - len(lines) + 1
-            if count < self._width:
+        """A row made of the last lines at hand, and how many before it are none of it.
+
+        The fewest lines that are one: what has a job, a state and times of its own is a row of its own.
+        """
+        count, tried = 1, 0
+        for place in range(len(self._lines) - 1, -1, -1):
+            number, _, cells, can_begin = self._lines[place]
+            count += cells - 1
+            if count > self._width + MOST_SURPLUS or tried >= MOST_STARTS or not self._patience:
                 return None
-            if count > self._width + MOST_SURPLUS:
+            if not can_begin or count < self._width:
                 continue
-            tried += 1
-            if tried > MOST_STARTS:
-                return None
-            text = "\n".join(line for _, line, _, _ in lines)
+            text = "\n".join(line for _, line, _, _ in self._lines[place:])
             if fields := align(text.split(self._delimiter), self._shapes, self._read):
-                return place, Record(lines[0][0], fields, text)
+                return place, Record(number, fields, text)
+            tried += 1
+            self._patience -= 1
         return None
 
     def _settle(self) -> Iterator[Broken]:
@@ -233,13 +239,28 @@ class Splitter:
         if self._previous and not self._after and self._before and not any(line[3] for line in lines):
             self._previous.text += "".join(f"\n{line}" for _, line, _, _ in lines)
             return
+        if self._previous and not lines[0][3] and (longer := self._longer(self._previous, lines)):
+            self._previous = longer
+            return
         for place, (number, line, count, can_begin) in enumerate(lines):
             if place == 0 or can_begin:
                 yield Broken(number, self._complaint(line, count))
 
+    def _longer(self, previous: Record, lines: Sequence[tuple[int, str, int, bool]]) -> Record | None:
+        """The row before with these lines, where it looked whole because its text breaks between two delimiters."""
+        text = "\n".join([previous.text, *(line for _, line, _, _ in lines)])
+        cells = text.split(self._delimiter)
+        if not self._width <= len(cells) <= self._width + MOST_SURPLUS:
+            return None
+        fields = align(cells, self._shapes, self._read)
+        return Record(previous.line, fields, text) if fields else None
+
     def _complaint(self, line: str, count: int) -> str:
         if count != self._width:
-            return f"{self._width} fields were expected, and there are {count}"
+            message = f"{self._width} fields were expected, and there are {count}"
+            if not self._has_free or count > self._width:
+                return message
+            return f"{message}; if a text in it goes on in the next line, that line is no row of its own"
         cells = line.split(self._delimiter)
         for place, shape in self._checked:
             if not shape(cells[place]):

@@ -2,45 +2,28 @@
 
 Rows in, transitions out; pure. An allocation is what a job holds, so steps, which run inside it, are never
 added. Each start of a job is a workload of its own, ``slurm:CLUSTER/JOB@START``: a requeued job starts again. A
-job that has not started is ``slurm:CLUSTER/JOB``.
+job that has not started is ``slurm:CLUSTER/JOB``, the tasks of an array that have not are ``JOB_[*]``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from fractions import Fraction
 
-from gpuledger.errors import BadInput
+from gpuledger.errors import BadInput, Misconfigured
 from gpuledger.model.lifecycle import CPU, MOST_DEVICES, History, Placement, State, Transition
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US, iso
+from gpuledger.model.problem import Problem
 from gpuledger.sources import slurm_json, slurm_sacct
 from gpuledger.sources.slurm_rows import HINT, Findings, SlurmRow, SlurmRows
+from gpuledger.sources.slurm_runs import BROKE, ENDED, KNOWN, OPEN, WAITING, each_run_once, waits_from
 from gpuledger.sources.slurm_steps import find_missing
 from gpuledger.sources.slurm_tres import UNTYPED, Held, held
 
 SOURCE = "slurm"
-
-WAITING = frozenset({"PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
-"""Not started."""
-
-OPEN = frozenset({
-    "RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "CONFIGURING", "SIGNALING", "STAGE_OUT",
-    "POWER_UP_NODE", "EXPEDITING",
-})  # fmt: skip
-"""Holding its allocation."""
-
-BROKE = frozenset({"FAILED", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL", "OUT_OF_MEMORY"})
-"""Ended by a fault."""
-
-OVER = frozenset({"COMPLETED", "CANCELLED", "TIMEOUT", "PREEMPTED", "DEADLINE", "REQUEUED", "RESIZING", "REVOKED"})
-"""Ended, by itself or by somebody's will, a time limit among them. RESIZING goes on as another start."""
-
-_KNOWN = WAITING | OPEN | BROKE | OVER
-_UNFINISHED = WAITING | OPEN
-_ENDED = BROKE | OVER
 
 TOLERANCE_S = 2
 """End less start may differ so much from Elapsed: the two are rounded apart."""
@@ -137,11 +120,15 @@ class _Builder:
     def build(self, rows: SlurmRows) -> SlurmHistory:
         allocations = [row for row in rows.rows if not row.step]
         steps = [row for row in rows.rows if row.step]
-        for row in self._once(allocations):
+        for row in each_run_once(allocations, self._findings):
+            done = len(self._transitions)
             try:
                 self._add(row, held(row.allocated), held(row.requested))
-            except ValueError as problem:
-                self._findings.add("broken-line", row.line, f"job {row.job}: {problem}; it is left out")
+            except (ValueError, Misconfigured) as problem:
+                del self._transitions[done:]
+                self._findings.add(
+                    Problem(code="broken-line", message=f"job {row.job}: {problem}; it is left out"), row.line
+                )
         find_missing(allocations, steps, self._findings)
         as_of_us = self._close()
         self._say_sums()
@@ -163,46 +150,27 @@ class _Builder:
             waiting=self._waiting,
         )
 
-    def _once(self, rows: Iterable[SlurmRow]) -> Iterable[SlurmRow]:
-        """Each run once: dumps that were appended tell of one while it runs and when it has ended."""
-        kept: dict[tuple[str, str, object], SlurmRow] = {}
-        for row in rows:
-            run = (row.cluster, row.job, None if isinstance(row.start_us, Missing) else row.start_us)
-            before = kept.get(run)
-            if before is None or _rank(row) > _rank(before):
-                kept[run] = row
-            if before and _told(before) != _told(row) and not {before.state, row.state} & _UNFINISHED:
-                message = f"job {row.job} with this start stands in line {before.line} too, with other fields"
-                self._findings.add("conflict", row.line, f"{message}; the one that ends later counts")
-        started: dict[tuple[str, str], int] = {}
-        for row in kept.values():
-            if not isinstance(row.start_us, Missing):
-                key = (row.cluster, row.job)
-                started[key] = max(row.start_us, started.get(key, 0))
-        # one dump tells of a job that waits, and the next of the same one that has started
-        return [row for row in kept.values() if not _has_started(row, started.get((row.cluster, row.job), 0))]
-
     def _add(self, row: SlurmRow, given: Held, asked: Held) -> None:
-        if row.state not in _KNOWN:
+        if row.state not in KNOWN:
             size = given.count * row.lasted_s
             message = f"job {row.job} is {row.state[:40]!r}, a state that is not known"
             message += f"; {size:,} device-seconds are not counted"
-            self._findings.add("unknown-state", row.line, message, device_seconds=size)
+            self._findings.add(Problem(code="unknown-state", message=message), row.line, device_seconds=size)
             return
         # a job held after it ran has an end; a start without one is only foreseen
         if isinstance(row.start_us, Missing) or (row.state in WAITING and isinstance(row.end_us, Missing)):
             self._add_waiting(row, asked)
             return
         if given.conflict:
-            self._findings.add("tres-conflict", row.line, f"job {row.job}: {given.conflict}")
+            self._findings.add(Problem(code="tres-conflict", message=f"job {row.job}: {given.conflict}"), row.line)
         end_us = row.known_until_us
         if not isinstance(end_us, Missing) and end_us < row.start_us:
             message = f"job {row.job} ends {iso(end_us)}, before it starts {iso(row.start_us)}; it is left out"
-            self._findings.add("end-before-start", row.line, message)
+            self._findings.add(Problem(code="end-before-start", message=message), row.line)
             return
         if isinstance(end_us, Missing) and row.state not in OPEN:
             message = f"job {row.job} is {row.state}, and neither End nor Elapsed says since when; it is left out"
-            self._findings.add("end-missing", row.line, message)
+            self._findings.add(Problem(code="end-missing", message=message), row.line)
             return
         parts = self._parts(row, given, asked)
         if not parts:
@@ -234,7 +202,7 @@ class _Builder:
             size = asked.count * row.lasted_s
             message = f"job {row.job} asked for {asked.count} GPUs, and what it was given is not told"
             message += f"; {size:,} device-seconds are not counted"
-            self._findings.add("allocation-unknown", row.line, message, device_seconds=size)
+            self._findings.add(Problem(code="allocation-unknown", message=message), row.line, device_seconds=size)
             return []
         self._without_gpu += 1
         return [(CPU, 0, Fraction(1))] if self._include_cpu else []
@@ -253,7 +221,7 @@ class _Builder:
             placement = Placement(class_name=class_name, machine=machine, count=count, share=share)
             self._placements[key] = placement
         labels = plain = self._labels(row)
-        waits_us = _waits_from(row)
+        waits_us = waits_from(row)
         if not isinstance(waits_us, Missing):
             self._say(row, workload, State.PENDING, min(waits_us, start_us), asked, labels)
         if given.nodes > 1:
@@ -278,12 +246,12 @@ class _Builder:
             self._without_gpu += 1
             return
         self._waiting += 1
-        waits_us, workload, labels = _waits_from(row), self._job(row), self._labels(row)
+        waits_us, workload, labels = waits_from(row), self._job(row), self._labels(row)
         if isinstance(waits_us, Missing):
             return
         wanted = _class_asked(asked) or CPU
         pending = self._say(row, workload, State.PENDING, waits_us, wanted, labels, number=iso(waits_us))
-        if row.state in _ENDED and not isinstance(row.end_us, Missing):
+        if row.state in ENDED and not isinstance(row.end_us, Missing):
             ends = (*labels, ("state", row.state.lower()))
             self._say(row, workload, State.STOPPED, max(row.end_us, pending.at_us), wanted, ends)
 
@@ -309,7 +277,10 @@ class _Builder:
 
     def _job(self, row: SlurmRow) -> str:
         cluster = row.cluster or self._cluster
-        return f"slurm:{cluster}/{row.job}" if cluster else f"slurm:{row.job}"
+        # the tasks of an array that wait are one row, and fewer in each later dump
+        array, bracket, _ = row.job.partition("_[")
+        job = f"{array}_[*]" if bracket else row.job
+        return f"slurm:{cluster}/{job}" if cluster else f"slurm:{job}"
 
     def _labels(self, row: SlurmRow) -> tuple[tuple[str, str], ...]:
         key = (row.cluster or self._cluster, row.partition, row.qos)
@@ -338,7 +309,9 @@ class _Builder:
         )
         if abs(lasted_s - row.elapsed_s) > TOLERANCE_S:
             message = f"job {row.job}: from Start to End it is {lasted_s:,} s, and Elapsed says {row.elapsed_s:,} s"
-            self._findings.add("elapsed-differs", row.line, f"{message}; Start and End count; is the zone right?")
+            self._findings.add(
+                Problem(code="elapsed-differs", message=f"{message}; Start and End count; is the zone right?"), row.line
+            )
 
     def _note_suspended(self, row: SlurmRow, parts: Sequence[tuple[str, int, Fraction]]) -> None:
         if not isinstance(row.suspended_s, Missing) and row.suspended_s:
@@ -350,12 +323,14 @@ class _Builder:
         jobs, seconds, size = self._suspended
         if jobs:
             message = f"{jobs:,} jobs were suspended for {seconds:,} s; Slurm keeps the GPUs of a suspended job for it"
-            self._findings.add("suspended", 0, f"{message}, so {size:,} device-seconds of that are counted")
+            self._findings.add(
+                Problem(code="suspended", message=f"{message}, so {size:,} device-seconds of that are counted"), 0
+            )
         jobs, size = self._unsized
         if jobs:
             message = f"{jobs:,} jobs held parts of GPUs (gres/shard, gres/mps) for {size:,} part-seconds"
             message += ", and how many parts make a GPU the accounting does not tell; they are not counted"
-            self._findings.add("shares-unsized", 0, message)
+            self._findings.add(Problem(code="shares-unsized", message=message), 0)
 
 
 def _class_asked(asked: Held) -> str:
@@ -364,27 +339,3 @@ def _class_asked(asked: Held) -> str:
     if len(types) == 1:
         return types[0]
     return UNTYPED if types or asked.shards or asked.mps else ""
-
-
-def _waits_from(row: SlurmRow) -> int | Missing:
-    """Since when a job could have started: a dependency or a begin time holds it without waiting for capacity."""
-    return row.submit_us if isinstance(row.eligible_us, Missing) else row.eligible_us
-
-
-def _has_started(row: SlurmRow, last_start_us: int) -> bool:
-    """Whether a row of waiting is overtaken by a later start of its job."""
-    if not isinstance(row.start_us, Missing):
-        return False
-    since_us = _waits_from(row)
-    return not isinstance(since_us, Missing) and since_us <= last_start_us
-
-
-def _told(row: SlurmRow) -> tuple[object, ...]:
-    """What makes two rows of one run say the same."""
-    return row.end_us, row.allocated, row.user, row.account
-
-
-def _rank(row: SlurmRow) -> tuple[bool, int]:
-    """Which of two rows of one run knows more: one that has ended, then the later."""
-    end_us = row.known_until_us
-    return row.state not in _UNFINISHED, -1 if isinstance(end_us, Missing) else end_us

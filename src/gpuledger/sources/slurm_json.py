@@ -15,6 +15,7 @@ from typing import Any
 from gpuledger.errors import BadInput
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US
+from gpuledger.model.problem import Problem
 from gpuledger.sources.slurm_rows import HINT, NOT_TOLD, Findings, SlurmRow, SlurmRows
 from gpuledger.sources.slurm_sacct import NO_NODES, clean
 from gpuledger.sources.slurm_times import LONGEST_SECONDS, NO_VALUE
@@ -57,7 +58,9 @@ def parse(text: str, *, path: str) -> SlurmRows:
         try:
             job, end = decoder.raw_decode(text, place)
         except (json.JSONDecodeError, RecursionError):
-            findings.add("broken-line", line, "the JSON ends or breaks here; the jobs before it are kept")
+            findings.add(
+                Problem(code="broken-line", message="the JSON ends or breaks here; the jobs before it are kept"), line
+            )
             break
         mark = blake2b(text[place:end].encode("utf-8", "surrogatepass"), digest_size=16).digest()
         place = end
@@ -68,7 +71,7 @@ def parse(text: str, *, path: str) -> SlurmRows:
         try:
             rows.append(_row(job, line))
         except ValueError as problem:
-            findings.add("broken-line", line, f"{problem}; it is left out")
+            findings.add(Problem(code="broken-line", message=f"{problem}; it is left out"), line)
     if not rows and findings.counts.get("broken-line"):
         raise BadInput("not-sacct", findings.named[0].message, path=path, line=line, hint=HINT)
     return SlurmRows(rows=tuple(rows), repeated=repeated, problems=findings.all())
@@ -84,13 +87,19 @@ def _read_rest(text: str, findings: Findings) -> None:
     try:
         around = json.loads(text)
     except (json.JSONDecodeError, RecursionError):
-        findings.add("broken-line", 0, "the JSON around the list of jobs is broken; the jobs are kept")
+        findings.add(
+            Problem(code="broken-line", message="the JSON around the list of jobs is broken; the jobs are kept"), 0
+        )
         return
     told = around.get("errors") if isinstance(around, dict) else None
     for error in told if isinstance(told, list) else ():
         said = error.get("description") or error.get("error") if isinstance(error, dict) else error
         findings.add(
-            "sacct-complains", 0, f"sacct met an error, so its list may not be whole: {clean(str(said))[:200]}"
+            Problem(
+                code="sacct-complains",
+                message=f"sacct met an error, so its list may not be whole: {clean(str(said))[:200]}",
+            ),
+            0,
         )
 
 
@@ -172,6 +181,8 @@ def _state(told: object) -> str:
 
 def _moment(told: object) -> int | Missing:
     at_s = figure(told)
+    if not isinstance(at_s, Missing) and at_s >= NO_VALUE:
+        raise ValueError(f"{at_s} is not a time in seconds since 1970")
     return NOT_TOLD if isinstance(at_s, Missing) or at_s == 0 else at_s * SECOND_US
 
 

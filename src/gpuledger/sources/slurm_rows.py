@@ -5,7 +5,7 @@ Between the parsers (``slurm_sacct``, ``slurm_json``) and ``slurm_jobs``, which 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US
@@ -101,19 +101,18 @@ class Findings:
     counts: dict[str, int] = field(default_factory=dict)
     surplus: dict[str, int] = field(default_factory=dict)
 
-    def add(self, code: str, line: int, message: str, *, device_seconds: int = 0) -> None:
+    def add(self, problem: Problem, line: int, *, device_seconds: int = 0) -> None:
         """Note one.
 
         Args:
-            code: of the problem.
+            problem: without its place.
             line: in the file, or 0 where all of it is meant.
-            message: one sentence.
             device_seconds: what it is about, for the sum of those that are only counted.
         """
+        code = problem.code
         count = self.counts[code] = self.counts.get(code, 0) + 1
         if count <= MOST_PROBLEMS:
-            where = f"{self.path}:{line}" if line else self.path
-            self.named.append(Problem(code=code, message=message, where=where))
+            self.named.append(replace(problem, where=f"{self.path}:{line}" if line else self.path))
         else:
             self.surplus[code] = self.surplus.get(code, 0) + device_seconds
 

@@ -12,6 +12,7 @@ from datetime import tzinfo
 from hashlib import blake2b
 
 from gpuledger.errors import BadInput
+from gpuledger.model.problem import Problem
 from gpuledger.sources.slurm_fields import Broken, Record, Splitter
 from gpuledger.sources.slurm_rows import HINT, NOT_TOLD, Findings, SlurmRow, SlurmRows
 from gpuledger.sources.slurm_times import Times, seconds
@@ -94,7 +95,7 @@ class _Dump:
             raise self._hopeless(broken)
         for local in sorted(self._times.skipped)[:1]:
             message = f"{local} never happened in that zone, so the times are of another, or the clock was wrong"
-            self._findings.add("time-not-in-zone", 0, message)
+            self._findings.add(Problem(code="time-not-in-zone", message=message), 0)
         return SlurmRows(rows=tuple(self._rows), repeated=self._repeated, problems=self._findings.all())
 
     def _begin(self, lines: Iterator[tuple[int, str]]) -> Splitter:
@@ -108,8 +109,10 @@ class _Dump:
                 return splitter
             if number >= MOST_LINES_BEFORE_HEADER:
                 break
-        code, message = "no-header", f"no line of the first {MOST_LINES_BEFORE_HEADER} names columns, JobID among them"
-        raise BadInput(code, message, path=self._path, hint=f"--columns JobID,State,... as they stand in it; {HINT}")
+        message = f"no line of the first {MOST_LINES_BEFORE_HEADER} names columns, JobID among them"
+        raise BadInput(
+            "no-header", message, path=self._path, hint=f"--columns JobID,State,... as they stand in it; {HINT}"
+        )
 
     def _fitted(self, line: str) -> tuple[tuple[str, ...], str]:
         """The columns given and the delimiter of a dump without header: what cuts its first line into as many."""
@@ -149,7 +152,7 @@ class _Dump:
                 self._complain(one.line, str(problem))
 
     def _complain(self, line: int, message: str) -> None:
-        self._findings.add("broken-line", line, f"{message}; it is left out")
+        self._findings.add(Problem(code="broken-line", message=f"{message}; it is left out"), line)
         count = self._findings.counts["broken-line"]
         if count >= HOPELESS and not self._rows:
             raise self._hopeless(count)
@@ -183,7 +186,9 @@ class _Dump:
             start_us, end_us, sure = self._times.span(cells[start], cells[end], elapsed_s, suspended_s)
             if not sure and not step:
                 message = f"job {base}: a time in the hour that the clock showed twice, and Elapsed does not tell which"
-                self._findings.add("ambiguous-local-time", record.line, f"{message}; the earlier is taken")
+                self._findings.add(
+                    Problem(code="ambiguous-local-time", message=f"{message}; the earlier is taken"), record.line
+                )
             return SlurmRow(
                 line=record.line,
                 job=base,

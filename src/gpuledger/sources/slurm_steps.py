@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuledger.model.missing import Missing
+from gpuledger.model.problem import Problem
 from gpuledger.sources.slurm_rows import Findings, SlurmRow
 from gpuledger.sources.slurm_tres import held
 
@@ -30,7 +31,9 @@ def find_missing(allocations: Sequence[SlurmRow], steps: Sequence[SlurmRow], fin
         try:
             counts = [held(step.allocated).count for step in found]
         except ValueError as problem:
-            findings.add("broken-line", found[0].line, f"a step of job {job}: {problem}; it is left out")
+            findings.add(
+                Problem(code="broken-line", message=f"a step of job {job}: {problem}; it is left out"), found[0].line
+            )
             counts = [0]
         _note(job, found, counts, findings)
 
@@ -56,4 +59,4 @@ def _note(job: str, found: Sequence[SlurmRow], counts: Sequence[int], findings: 
     message = f"job {job} has {many} and no allocation, so it is not counted"
     if size:
         message += f": its step {step.step} held {count} GPUs, {size:,} device-seconds"
-    findings.add("allocation-missing", found[0].line, message, device_seconds=size)
+    findings.add(Problem(code="allocation-missing", message=message), found[0].line, device_seconds=size)

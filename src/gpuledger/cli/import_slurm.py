@@ -1,0 +1,81 @@
+"""``gpuledger import slurm``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
+from gpuledger.cli.progress import progress
+from gpuledger.cli.session import Session
+from gpuledger.operations.import_history import import_history
+from gpuledger.operations.import_slurm import read_slurm
+from gpuledger.reports import import_history_report
+
+
+def command(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What sacct -P or sacct --json printed; - for stdin.")],
+    columns: Annotated[
+        str | None,
+        typer.Option("--columns", metavar="NAMES", help="JobID,State,...: the columns of text without a header."),
+    ] = None,
+    zone: Annotated[
+        str | None, typer.Option("--zone", metavar="ZONE", help="Zone of its local times: UTC, Europe/Berlin.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="NAME", help="The cluster, where the rows name none.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="NAME", help="Who says so; default: slurm:CLUSTER.")
+    ] = None,
+    include_cpu: Annotated[bool, typer.Option("--include-cpu", help="Jobs without a GPU too, as class cpu.")] = False,
+    shards_per_gpu: Annotated[
+        int, typer.Option("--shards-per-gpu", metavar="N", min=0, help="How many gres/shard make one GPU.")
+    ] = 0,
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", metavar="TIME", help="When it was printed, where it has no Elapsed of what runs."),
+    ] = None,
+    ledger: LedgerOption = None,
+    config: ConfigOption = None,
+    format_: FormatOption = None,
+    now: NowOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Bring in Slurm's accounting: sacct -P with its header or --columns, or sacct --json; which it is, is seen.
+
+    Allocations are what jobs hold; steps are never added to them, nor typed GPUs to untyped ones. What runs is
+    known until the dump was printed. `gpuledger meter` closes it into records, once. A second import, or the next
+    dump with the same jobs in it, adds only what is new.
+    """
+    session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
+    found = read_slurm(
+        file,
+        columns=tuple(columns.replace(" ", "").split(",")) if columns else (),
+        zone=zone,
+        cluster=cluster or "",
+        source=source,
+        include_cpu=include_cpu,
+        shards_per_gpu=shards_per_gpu,
+    )
+    with progress(session, "transitions") as step:
+        report = import_history(
+            session.append,
+            found.history,
+            path=str(file),
+            as_of_us=session.moment_or_none(as_of),
+            now_us=session.now_us,
+            writer=session.writer("import"),
+            progress=step,
+        )
+    session.problems(report.problems)
+    if found.without_gpu and not include_cpu:
+        session.talk(f"note: {found.without_gpu:,} jobs without a GPU are left out; --include-cpu brings them in")
+    session.answer(
+        table=lambda: import_history_report.to_table(report),
+        as_json=lambda: import_history_report.to_json(report),
+        as_csv=lambda: import_history_report.to_csv(report),
+    )

@@ -1,0 +1,156 @@
+"""Reserved time to records and corrections: what the rule gives now, against what was written down.
+
+In: :class:`~gpuledger.model.reserved.ReservedTime` of some workloads and hours, what stands in the ledger of the
+very same ones, and which hours passes have covered. Out: rows to append, and what a pass may not book. Records are
+final: a late fact becomes a correction for 48 hours, and afterwards a difference that a person books.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gpuledger.metering.records import LATE_EVIDENCE, evidence_hash
+from gpuledger.model.moments import HOUR_US
+from gpuledger.model.reserved import PLACED, RESERVED, Booking, Difference, ReservedTime, meters_of
+from gpuledger.model.rows import UsageCorrection, UsageRecord
+from gpuledger.model.workload_rows import PlacementRow
+
+FINAL_AFTER_US = 48 * HOUR_US
+"""An hour is final so long after the first pass that covered it (DESIGN section 6, Metering)."""
+
+Key = tuple[str, int, str, str, str]
+"""(meter, hour, host, device, subject) of a record."""
+
+
+@dataclass(slots=True)
+class Standing:
+    """What the ledger holds of one key.
+
+    Args:
+        workload: whose it is.
+        quantity: seconds, record and corrections.
+        last_number: of its corrections; 0 where there is none.
+    """
+
+    workload: str
+    quantity: int = 0
+    last_number: int = 0
+
+
+@dataclass(slots=True)
+class _Derived:
+    workload: str
+    quantity: int = 0
+    is_declared: bool = True
+    evidence: set[str] = field(default_factory=set)
+
+
+def book(
+    times: Iterable[ReservedTime],
+    standing: Mapping[Key, Standing],
+    placements: Mapping[str, PlacementRow],
+    *,
+    is_covered: Callable[[int], bool],
+    is_final: Callable[[int], bool],
+    recorded_at_us: int,
+    placed_late: Collection[tuple[str, int]] = (),
+    behind: Callable[[str], Iterable[str]] = lambda _: (),
+    reason: str = "",
+    is_listed: bool = False,
+) -> Booking:
+    """What to append so that records plus corrections equal what the events say.
+
+    Args:
+        times: of some workloads and whole hours, all of it.
+        standing: everything that stands of the same workloads and hours: what is not derived is taken back.
+        placements: by key, each that ``times`` names.
+        is_covered: whether a pass covered an hour, by its start: then an amount that is new is a correction.
+        is_final: whether an hour is final: then nothing is booked, save history that was declared, and time
+            of workloads that got their placement late.
+        recorded_at_us: when the pass runs.
+        placed_late: (workload, hour) of time that was without a placement at the pass before.
+        behind: by workload, the evidence of an amount that is taken back whole.
+        reason: given by whoever books final hours too; empty: they are listed.
+        is_listed: whether every difference is listed, and none booked.
+    """
+    derived, unplaced = _by_key(times, placements)
+    records: list[UsageRecord] = []
+    corrections: list[UsageCorrection] = []
+    late: list[Difference] = []
+    for key in sorted({*derived, *standing}):
+        now, stood = derived.get(key), standing.get(key)
+        quantity = now.quantity if now else 0
+        delta = quantity - (stood.quantity if stood else 0)
+        if not delta:
+            continue
+        meter, hour_us, host, device, subject = key
+        workload = now.workload if now else stood.workload if stood else ""
+        is_new = stood is None and now is not None
+        is_declared = now is not None and now.is_declared
+        wanted = not is_covered(hour_us) or is_declared or (workload, hour_us) in placed_late
+        inserted = is_new and wanted and not is_listed
+        if not inserted and is_final(hour_us) and not reason:
+            late.append(
+                Difference(
+                    meter=meter, hour_us=hour_us, host=host, device=device, subject=subject, workload=workload,
+                    recorded=quantity - delta, derived=quantity,
+                )
+            )  # fmt: skip
+            continue
+        refs = now.evidence if now else set(behind(workload))
+        if inserted:
+            records.append(
+                UsageRecord(
+                    meter=meter, hour_us=hour_us, host=host, device=device, subject=subject, context=RESERVED,
+                    quantity=quantity, evidence_count=len(refs), evidence_hash=evidence_hash(refs),
+                    recorded_at_us=recorded_at_us,
+                )
+            )  # fmt: skip
+        else:
+            corrections.append(
+                UsageCorrection(
+                    meter=meter, hour_us=hour_us, host=host, device=device, subject=subject,
+                    correction_number=(stood.last_number if stood else 0) + 1, delta=delta,
+                    reason=reason or LATE_EVIDENCE, evidence_count=len(refs), evidence_hash=evidence_hash(refs),
+                    recorded_at_us=recorded_at_us,
+                )
+            )  # fmt: skip
+    return Booking(
+        records=tuple(records), corrections=tuple(corrections), late=tuple(late), unplaced=tuple(unplaced)
+    )  # fmt: skip
+
+
+def _by_key(
+    times: Iterable[ReservedTime], placements: Mapping[str, PlacementRow]
+) -> tuple[dict[Key, _Derived], list[ReservedTime]]:
+    derived: dict[Key, _Derived] = {}
+    unplaced: list[ReservedTime] = []
+    for time in times:
+        if not time.placement:
+            unplaced.append(time)
+            continue
+        seconds = time.seconds
+        if not seconds:
+            continue
+        placement = placements[time.placement]
+        for meter in meters_of(placement.class_name):
+            key = (meter.name, time.hour_us, placement.machine, f"{PLACED}{time.placement}", time.subject)
+            amount = derived.get(key)
+            if amount is None:
+                amount = derived[key] = _Derived(time.workload)
+            # two workloads share a subject only where no text names them: each is rounded by itself
+            amount.quantity += seconds
+            amount.is_declared = amount.is_declared and time.is_declared
+            amount.evidence.update(time.evidence)
+    return derived, unplaced
+
+
+def standing_of(rows: Iterable[tuple[str, Key, int, int]]) -> dict[Key, Standing]:
+    """What stands of each key, out of (workload, key, signed seconds, number of the correction or 0)."""
+    found: dict[Key, Standing] = {}
+    for workload, key, amount, number in rows:
+        stood = found.setdefault(key, Standing(workload))
+        stood.quantity += amount
+        stood.last_number = max(stood.last_number, number)
+    return found

@@ -1,0 +1,283 @@
+"""Metering of reserved time: closed hours once, late facts for 48 hours, history at any age, nothing twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from control_plane import ControlPlane
+
+from gpuledger.ledger.store import Ledger
+from gpuledger.model.meters import GPU_RESERVED
+from gpuledger.model.rows import Pass, UsageCorrection, UsageRecord
+from gpuledger.operations.blind_reserved import late_differences
+from gpuledger.operations.meter import meter
+from gpuledger.operations.usage_reserved import usage_reserved
+from gpuledger.operations.verify import verify
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[ControlPlane]:
+    made = ControlPlane(tmp_path / "plane.db")
+    yield made
+    made.ledger.close()
+
+
+def agrees(plane: ControlPlane, hour: float) -> None:
+    """What is recorded is what the events say, and a second pass changes nothing."""
+    again = plane.meter(hour)
+    assert not (again.records or again.corrections)
+    assert verify(plane.ledger, now_us=plane.at(hour)).checks[-2].findings == ()
+
+
+def test_a_closed_hour_becomes_a_record_of_each_placement(plane) -> None:
+    """Five minutes after its end, in whole seconds, with the events that decide it."""
+    plane.run("a", Fraction(1, 2), None, plane.placement("n1"))
+    assert not plane.meter(Fraction(61, 60)).records
+    report = plane.meter(Fraction(66, 60))
+    assert [(row.quantity, row.host, row.evidence_count, row.context) for row in report.records] == [
+        (1800, "n1", 2, "reserved")
+    ]
+    agrees(plane, Fraction(67, 60))
+
+
+def test_class_decides_the_meters(plane) -> None:
+    """A CPU fallback is cpu time, whatever was asked for; a MIG slice has its memory counted beside."""
+    plane.run("fallback", 0, 1, plane.placement(class_name="cpu", count=0))
+    plane.run("slice", 0, 1, plane.placement(class_name="A100-SXM4-40GB/1g.5gb"))
+    plane.meter(2)
+    assert plane.held("cpu.reserved") == {(0, "fallback", "n1"): 3600}
+    assert plane.held("gpu.reserved") == {(0, "slice", "n1"): 3600} == plane.held("mig.memory")
+
+
+def test_a_stop_that_comes_late_is_a_correction(plane) -> None:
+    """Within 48 hours: the hours after it are taken back, and the correction names the stop."""
+    plane.run("a", 0, None, plane.placement())
+    plane.meter(4)
+    plane.tell("a", "stopped", Fraction(3, 2))
+    report = plane.meter(5)
+    assert [(row.delta, row.reason) for row in report.corrections] == [
+        (-1800, "late-evidence"), (-3600, "late-evidence"),
+    ]  # fmt: skip
+    assert plane.held() == {(0, "a", "n1"): 3600, (1, "a", "n1"): 1800}
+    agrees(plane, 5)
+
+
+def test_a_move_corrects_both_placements(plane) -> None:
+    """A restart elsewhere that is told late: what stood on the old machine goes, what ran on the new one comes."""
+    plane.run("a", 0, None, plane.placement("n1"))
+    plane.meter(3)
+    plane.tell("a", "running", 1, plane.placement("n2"))
+    report = plane.meter(Fraction(31, 10))
+    assert plane.held() == {(0, "a", "n1"): 3600, (1, "a", "n2"): 3600, (2, "a", "n2"): 3600}
+    assert sorted(row.delta for row in report.corrections) == [-3600, 3600]
+    agrees(plane, Fraction(31, 10))
+
+
+def test_a_restart_elsewhere_never_rewrites_an_earlier_hour(plane) -> None:
+    """Each interval keeps the placement of its own admission."""
+    plane.run("a", 0, 1, plane.placement("n1"))
+    plane.run("a", 2, 3, plane.placement("n2"))
+    plane.meter(5)
+    assert plane.held() == {(0, "a", "n1"): 3600, (2, "a", "n2"): 3600}
+
+
+def test_what_is_final_is_listed_and_not_booked(plane) -> None:
+    """48 hours after the first pass that covered an hour, its difference waits for a person."""
+    plane.run("a", 0, 2, plane.placement())
+    plane.meter(3)
+    plane.tell("a", "stopped", 1, event_id="late")
+    report = plane.meter(3 + 49)
+    assert not report.corrections
+    assert report.late == 1
+    (late,) = late_differences(plane.ledger, since_us=plane.at(0), until_us=plane.at(52), now_us=plane.at(52))
+    assert (late.workload, late.recorded, late.derived) == ("a", 3600, 0)
+    assert verify(plane.ledger, now_us=plane.at(53)).checks[-2].findings == ()
+
+
+def test_an_outage_of_the_meter_loses_nothing(plane) -> None:
+    """Off for three days: hours never covered are inserted, and their 48 hours begin then."""
+    plane.run("a", 0, None, plane.placement())
+    plane.meter(2)
+    report = plane.meter(75)
+    assert len(report.records) == 73
+    plane.tell("a", "stopped", 30)
+    assert sum(row.delta for row in plane.meter(76).corrections) == -3600 * 44
+    agrees(plane, 77)
+
+
+def test_history_is_inserted_at_any_age(plane) -> None:
+    """A declared past is metered once, whatever was covered meanwhile; a second import adds nothing."""
+    plane.run("live", 0, None, plane.placement())
+    plane.meter(2)
+    plane.meter(100)
+    plane.run("old", -1000, -998, plane.placement("old"), declared=True)
+    plane.run("job", 10, 11, plane.placement("n3"), declared=True, source="trace")
+    report = plane.meter(101)
+    assert {(row.hour_us, row.host, row.quantity) for row in report.records if row.host != "n1"} == {
+        (plane.at(-1000), "old", 3600), (plane.at(-999), "old", 3600), (plane.at(10), "n3", 3600),
+    }  # fmt: skip
+    assert not report.corrections
+    agrees(plane, 101)
+
+
+def test_history_that_is_open_ends_with_its_dump(plane) -> None:
+    """A running row of a dump is metered to the dump's own time, and no further."""
+    plane.run("job", 0, None, plane.placement(), declared=True, source="slurm")
+    plane.meter(5)
+    assert plane.held() == {}
+    plane.beat(2, source="slurm")
+    plane.meter(6)
+    assert sum(plane.held().values()) == 7200
+    plane.tell("job", "stopped", 4, declared=True, source="slurm")
+    plane.beat(7, source="slurm")
+    plane.meter(8)
+    assert sum(plane.held().values()) == 4 * 3600
+    agrees(plane, 9)
+
+
+def test_a_late_placement_is_inserted_at_any_age(plane) -> None:
+    """Running without one is skipped, never of an empty class; when it comes, the time is booked."""
+    plane.tell("a", "provisioning", 0)
+    plane.tell("a", "running", 1)
+    plane.tell("a", "stopped", 2)
+    assert not plane.meter(3).records
+    plane.tell("a", "booting", Fraction(1, 2), plane.placement("n4"))
+    report = plane.meter(80)
+    assert [(row.host, row.quantity) for row in report.records] == [("n4", 3600)]
+    assert not report.corrections and not report.late
+    agrees(plane, 81)
+
+
+def test_a_silent_controller_is_counted_to_its_last_beat(plane) -> None:
+    """When it returns, what it missed is counted too; a stop it missed ends it where it says."""
+    plane.run("a", 0, None, plane.placement())
+    plane.run("b", 0, None, plane.placement("n2"))
+    plane.beat(Fraction(3, 2))
+    plane.meter(5)
+    assert plane.held() == {(0, "a", "n1"): 3600, (1, "a", "n1"): 1800, (0, "b", "n2"): 3600, (1, "b", "n2"): 1800}
+    plane.tell("b", "stopped", Fraction(13, 2))
+    plane.beat(7)
+    plane.meter(Fraction(71, 10))
+    assert sum(seconds for (_, workload, _), seconds in plane.held().items() if workload == "a") == 7 * 3600
+    assert sum(seconds for (_, workload, _), seconds in plane.held().items() if workload == "b") == 6 * 3600 + 1800
+    agrees(plane, Fraction(72, 10))
+
+
+def test_flapping_within_an_hour_is_rounded_once(plane) -> None:
+    """A hundred stays of 1.5 s are 150 s, not 100."""
+    plane.tell("a", "provisioning", 0, plane.placement())
+    for number in range(100):
+        second = Fraction(number * 3)
+        plane.tell("a", "running", second / 3600)
+        plane.tell("a", "booting", (second + Fraction(3, 2)) / 3600)
+    plane.tell("a", "stopped", Fraction(1, 2))
+    (record,) = plane.meter(2).records
+    assert record.quantity == 150
+    assert record.evidence_count == 202
+    agrees(plane, 3)
+
+
+@pytest.mark.parametrize("parts", [3, 7, 4])
+def test_parts_of_a_device_make_a_device(plane, parts) -> None:
+    """Thirds, sevenths and quarters over an hour: exactly 3,600 device-seconds."""
+    for part in range(parts):
+        plane.run(f"w{part}", 0, 1, plane.placement(share=f"1/{parts}"))
+    plane.meter(2)
+    report = usage_reserved(
+        plane.ledger, meter=GPU_RESERVED, by=("workload",), since_us=plane.at(0), until_us=plane.at(1),
+        now_us=plane.at(2),
+    )  # fmt: skip
+    assert report.total == 3600
+    assert len(report.rows) == parts
+
+
+def test_two_meters_at_once_book_nothing_twice(plane) -> None:
+    """The one that comes second derives again from what now stands."""
+    plane.run("a", 0, 2, plane.placement())
+    with Ledger.open(plane.place, mode="append") as other:
+        one, two = plane.meter(3), plane.meter(3, other, writer="far.meter")
+    assert len(one.records) == 2
+    assert not two.records
+    plane.tell("a", "stopped", 1, event_id="late")
+    with Ledger.open(plane.place, mode="append") as other:
+        one, two = plane.meter(4), plane.meter(4, other, writer="far.meter")
+    assert len(one.corrections) == 1
+    assert not two.corrections
+    assert plane.held() == {(0, "a", "n1"): 3600}
+
+
+def test_meters_that_race_agree(plane) -> None:
+    """Four processes, each with its own pass over the same day: every hour once."""
+    for number in range(20):
+        plane.run(f"w{number}", 0, 24, plane.placement(f"n{number}"))
+    plane.ledger.close()
+    program = (
+        "import sys; from pathlib import Path; from gpuledger.ledger.store import Ledger\n"
+        "from gpuledger.operations.meter import meter\n"
+        "with Ledger.open(Path(sys.argv[1]), mode='append') as ledger:\n"
+        "    meter(ledger, now_us=int(sys.argv[2]), writer=sys.argv[3])\n"
+    )
+    racing = [
+        subprocess.Popen([sys.executable, "-c", program, str(plane.place), str(plane.at(30)), f"m{number}.meter"])
+        for number in range(4)
+    ]
+    assert [one.wait(timeout=120) for one in racing] == [0, 0, 0, 0]
+    plane.ledger = Ledger.open(plane.place, mode="append")
+    assert plane.ledger.count(UsageRecord) == 20 * 24
+    assert plane.ledger.count(UsageCorrection) == 0
+    assert set(plane.held().values()) == {3600}
+
+
+def test_a_pass_that_is_killed_books_all_or_nothing(plane) -> None:
+    """kill -9 in the middle of its transaction: the next pass books what it would have booked."""
+    for number in range(50):
+        plane.run(f"w{number}", 0, 48, plane.placement(f"n{number}"))
+    plane.ledger.close()
+    program = (
+        "import os, signal, sys; from pathlib import Path\n"
+        "import gpuledger.ledger.appending as appending\n"
+        "from gpuledger.ledger.store import Ledger\n"
+        "from gpuledger.operations.meter import meter\n"
+        "appending.link_hash = lambda *words, **more: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "ledger = Ledger.open(Path(sys.argv[1]), mode='append')\n"
+        "meter(ledger, now_us=int(sys.argv[2]), writer='box.meter')\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, str(plane.place), str(plane.at(60))], check=False)
+    assert killed.returncode == -9
+    plane.ledger = Ledger.open(plane.place, mode="append")
+    assert plane.ledger.count(UsageRecord) == plane.ledger.count(Pass) == 0
+    assert len(plane.meter(60).records) == 50 * 48
+    agrees(plane, 60)
+
+
+def test_with_nothing_new_nobody_is_looked_at(plane, monkeypatch) -> None:
+    """The rule is not even run: work does not grow with history."""
+    plane.run("a", 0, 2, plane.placement())
+    plane.meter(10)
+
+    def never(*words: object, **more: object) -> None:
+        raise AssertionError("derived again")
+
+    monkeypatch.setattr("gpuledger.ledger.reserved.Reading.times", never)
+    assert not plane.meter(10).records
+
+
+def test_processes_and_reservations_share_one_pass(box, tmp_path) -> None:
+    """A box with an agent and a control plane: neither takes back what the other recorded."""
+    box.tell_a_morning()
+    plane = ControlPlane(tmp_path / "plane.db")
+    plane.ledger.close()
+    plane.ledger, plane.place = box.ledger, box.place
+    plane.run("a", 0, 2, plane.placement("box"))
+    meter(box.ledger, now_us=box.at(125), writer="box.meter")
+    box.append(box.settled(11, 30, 60_000, read=126), minute=126)
+    plane.tell("a", "stopped", 1, event_id="late")
+    report = meter(box.ledger, now_us=box.at(130), writer="box.meter")
+    assert {(row.meter, row.delta) for row in report.corrections} == {("gpu.context", 60_000), ("gpu.reserved", -3600)}
+    assert not meter(box.ledger, now_us=box.at(130), writer="box.meter").corrections
+    assert all(check.findings == () for check in verify(box.ledger, now_us=box.at(131)).checks)
