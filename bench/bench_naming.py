@@ -255,14 +255,21 @@ def _storm(box: NamingBox, words: argparse.Namespace, broken: list[str]) -> dict
 
 
 def _caught_up_s(agent: Agent, ended_us: int) -> float:
-    """Waits until a look is written that began when all rows were settled; seconds from the end until then."""
+    """Waits until two looks are written that began when all rows were settled: who left no row is waited for so long.
+
+    Returns:
+        Seconds from the end of the last process until then, without what is waited for at least.
+    """
     clock = SystemClock()
+    first_us = 0
     while (late_s := (clock.now_us() - ended_us) / 1e6) < MOST_LATE_S:
         time.sleep(0.2)
         with Ledger.open(agent.ledger, mode="read") as ledger:
             pulse = hear(ledger, now_us=clock.now_us())
         if pulse is not None and pulse.looked_us > ended_us + SETTLED_S * 1_000_000:
-            return late_s - SETTLED_S
+            first_us = first_us or pulse.looked_us
+            if pulse.looked_us != first_us:
+                return late_s - SETTLED_S
     sys.exit(f"the agent has not caught up {MOST_LATE_S} s after the storm: {agent.talk[-2000:]}")
 
 

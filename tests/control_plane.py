@@ -9,7 +9,6 @@ from pathlib import Path
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.lifecycle import Placement
-from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, parse_moment
 from gpuledger.model.outcomes import MeterReport
 from gpuledger.model.rows import UsageCorrection, UsageRecord, Watch

@@ -50,7 +50,7 @@ def used(box: Box, by: str, *words: str) -> dict[str, Fraction]:
 
 
 def recorded(box: Box) -> Fraction:
-    """Device-seconds of the hourly records alone, out of the tables: a placement's devices and share stand beside it."""
+    """Device-seconds of the hourly records alone, out of the tables: devices and share stand with the placement."""
     rows = box.sql(
         "SELECT r.quantity, p.count, p.share_num, p.share_den FROM usage_record AS r JOIN placement AS p"
         " ON r.device = 'placement:' || p.placement WHERE r.meter = 'gpu.reserved'"
@@ -117,7 +117,7 @@ def test_fox(box: Box, real: Path) -> None:
     ],
 )
 def test_gcm(box: Box, real: Path, name: str, seconds: int, missing: str) -> None:
-    """Identical rows once, line breaks inside fields, bytes that are no UTF-8; an allocation that is missing is told."""
+    """Identical rows once, line breaks inside fields, bytes that are no UTF-8; a missing allocation is told."""
     first = brought(box, "slurm", str(real / "slurm" / "gcm" / name), "--zone", "UTC")
     told = [problem["message"] for problem in first["problems"] if problem["code"] == "allocation-missing"]
     assert len(told) == 1

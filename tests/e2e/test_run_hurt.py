@@ -167,7 +167,8 @@ def test_a_cgroup_that_a_killed_run_left_is_removed_by_the_next(machine: Box) ->
     """Once nothing lives in it; not before."""
     before = cgroups()
     mark = machine.folder / "mark"
-    script = f"touch {mark}.began; for _ in $(seq 1200); do test -e {mark}.end && break; sleep 0.05; done; touch {mark}.ended"
+    wait = f"for _ in $(seq 1200); do test -e {mark}.end && break; sleep 0.05; done"
+    script = f"touch {mark}.began; {wait}; touch {mark}.ended"
     process = machine.begin("run", "--", "sh", "-c", script)
     eventually(lambda: Path(f"{mark}.began").exists(), "the command began")
     left = cgroups() - before

@@ -9,8 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from control_plane import ControlPlane
 
+from control_plane import ControlPlane
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.meters import GPU_RESERVED
 from gpuledger.model.rows import Pass, UsageCorrection, UsageRecord
@@ -30,7 +30,7 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
 def agrees(plane: ControlPlane, hour: float) -> None:
     """What is recorded is what the events say, and a second pass changes nothing."""
     again = plane.meter(hour)
-    assert not (again.records or again.corrections)
+    assert (again.records, again.corrections) == ((), ())
     assert verify(plane.ledger, now_us=plane.at(hour)).checks[-2].findings == ()
 
 
@@ -149,7 +149,7 @@ def test_a_late_placement_is_inserted_at_any_age(plane) -> None:
     plane.tell("a", "booting", Fraction(1, 2), plane.placement("n4"))
     report = plane.meter(80)
     assert [(row.host, row.quantity) for row in report.records] == [("n4", 3600)]
-    assert not report.corrections and not report.late
+    assert (report.corrections, report.late) == ((), 0)
     agrees(plane, 81)
 
 

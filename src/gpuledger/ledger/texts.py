@@ -81,10 +81,8 @@ class TextBook:
         named = dict.fromkeys(_key_named(row) for row in rows)
         keys = [key for key in named if key in self._waiting]
         if keys:
-            self._connection.execute(
-                sa.insert(IDENTITY_TEXT),
-                [dict(zip(_COLUMNS, (key, *self._waiting[key]), strict=True)) for key in keys],
-            )
+            statement = f"INSERT INTO {IDENTITY_TEXT.name} ({', '.join(_COLUMNS)}) VALUES ({', '.join([MARK] * 4)})"  # noqa: S608 the schema's own names
+            bare_cursor(self._connection).executemany(statement, [(key, *self._waiting[key]) for key in keys])
         return keys
 
     def written(self, keys: Iterable[str]) -> None:

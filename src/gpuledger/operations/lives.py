@@ -55,6 +55,8 @@ class Life:
     requested: bool = False
     """Whether this life says which class it asks for."""
     has_ended: bool = False
+    state: str | None = None
+    """Where it stands at the end; None before its first event."""
     is_new: bool = False
     """Whether it got an event in this batch."""
     known_from_us: int = -1
@@ -68,18 +70,13 @@ class Life:
             self.subject = self.subject or self.events[-1].subject
 
     @property
-    def state(self) -> str | None:
-        """Where it stands at the end; None before its first event."""
-        return self.stand[-1].state if self.stand else None
-
-    @property
     def holds(self) -> bool:
         """Whether it holds capacity at the end, by its events."""
         return self.state in HOLDING
 
     def is_last(self, event: WorkloadEvent) -> bool:
-        """Whether an event comes after all others."""
-        return not self.events or place_in_order(event) > place_in_order(self.events[-1])
+        """Whether an event, the latest that the ledger learned of, comes after all others."""
+        return not self.events or event.at_us >= self.events[-1].at_us
 
     def stays(self) -> list[Stay]:
         """When it held what."""
@@ -108,6 +105,7 @@ class Life:
         self.requested = self.requested or bool(event.requested_class)
         self.has_ended = state in ENDED or (self.has_ended and state != State.PROVISIONING)
         self.stand.append(event)
+        self.state = state
         return True
 
     def put_between(self, event: WorkloadEvent) -> bool:
@@ -121,6 +119,7 @@ class Life:
         self.stand = standing(self.events)
         counts = placements(self.stand)
         self.placement = counts[-1] if counts else ""
+        self.state = self.stand[-1].state if self.stand else None
         self.has_ended = False
         self.requested = False
         for event in self.stand:

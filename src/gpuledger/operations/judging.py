@@ -1,0 +1,329 @@
+"""One call's transitions, judged one after the other in the order in which they happened; nothing is written here.
+
+In: transitions, and what the ledger knows of their workloads. Out: the rows that follow, or the refusal. An importer
+is not refused: what it tells happened, and what breaks a rule becomes a problem beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpuledger.errors import GpuledgerError, Misconfigured, Refused
+from gpuledger.ledger import workloads
+from gpuledger.ledger.store import Ledger
+from gpuledger.metering.lifecycles import OPEN, Stay
+from gpuledger.model.identity import IdentityText
+from gpuledger.model.lifecycle import ENDED, Placement, State, Transition
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import MINUTE_US, iso
+from gpuledger.model.problem import Problem
+from gpuledger.model.rows import Row
+from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+from gpuledger.operations.lives import Life, hold_changes, refuse_between, refuse_next, settle_claim
+from gpuledger.operations.occupancy import Holder, stays_of
+from gpuledger.operations.workload_memory import Memory
+
+MOST_AHEAD_US = 5 * MINUTE_US
+"""How far ahead of now an event may lie: clocks differ, and a plan is no event."""
+
+_OWNER = ("user", "team", "project", "labels")
+_NOTHING = ("", "", "", "")
+_SHOWN = 3
+_LONG = 256
+"""Events of one workload beyond which it is read anew instead of remembered."""
+
+
+class Batch:
+    """The transitions of one call, judged one after the other in the order in which they happened."""
+
+    def __init__(self, ledger: Ledger, memory: Memory, *, now_us: int, imported: bool) -> None:
+        self._ledger = ledger
+        self._memory = memory
+        self._occupancy = memory.occupancy
+        self._now_us = now_us
+        self._imported = imported
+        self._lives = memory.lives
+        self._texts = memory.texts
+        self._stored: dict[tuple[str, str], WorkloadEvent] = {}
+        self._key_by_id: dict[int, str] = {}  # a placement is hashed once, not once for each of its events
+        self._told: dict[str, Placement] = {}
+        self.known: list[tuple[str, str]] = []
+        self.problems: list[Problem] = []
+
+    def judge(self, transitions: Sequence[Transition]) -> list[Row]:
+        """The rows that follow from the transitions.
+
+        Raises:
+            Refused, Misconfigured: as :func:`gpuledger.operations.transition.record_transitions` says.
+        """
+        self._check_teams(transitions)
+        told = self._not_ahead(transitions)
+        if not told:
+            return []
+        self._memory.catch_up()
+        self._load(told)
+        rows: list[Row] = []
+        for transition in _in_order(told):
+            if (event := self._event(transition)) is not None:
+                rows.append(event)
+                rows.extend(self._place(event))
+        moved = [self._lives[name] for name in {each.workload for each in told}]
+        for life in sorted((life for life in moved if life.is_new), key=lambda life: life.workload):
+            if self._imported:
+                rows.extend(self._settle(life))
+            life.is_new = False
+            if len(life.events) > _LONG:
+                del self._lives[life.workload]
+        used = {row.placement for row in rows if isinstance(row, WorkloadEvent)} - self._occupancy.stored
+        rows.extend(PlacementRow.of(placement) for key, placement in self._told.items() if key in used)
+        return rows
+
+    # What is known
+
+    def _load(self, told: Sequence[Transition]) -> None:
+        """All that the ledger knows of these workloads and of who holds the devices they name."""
+        connection = self._ledger.connection
+        since_us: dict[str, int] = {}
+        for each in told:
+            since_us[each.workload] = min(each.at_us, since_us.get(each.workload, each.at_us))
+            if each.placement is not None and id(each.placement) not in self._key_by_id:
+                key = self._key_by_id[id(each.placement)] = each.placement.key
+                self._told.setdefault(key, each.placement)
+        self._occupancy.placements.update(self._told)
+        self._occupancy.need(self._told)
+        devices = {device for placement in self._told.values() for device in placement.devices}
+        if devices:
+            self._occupancy.watch(devices, min(since_us.values()))
+        self._stored = workloads.known_events(connection, [(each.workload, each.event_id) for each in told])
+        fresh = {
+            name: at_us
+            for name, at_us in since_us.items()
+            if name not in self._lives or self._lives[name].known_from_us > at_us
+        }
+        if fresh:
+            self._load_lives(fresh)
+        subjects = {self._lives[name].subject for name in since_us} | {row.subject for row in self._stored.values()}
+        unread = {key for key in subjects if key and key not in self._texts}
+        if unread:
+            self._texts.update(self._ledger.texts(unread))
+
+    def _load_lives(self, since_us: dict[str, int]) -> None:
+        connection = self._ledger.connection
+        events = workloads.events_since_begin(connection, since_us)
+        sequences = workloads.last_sequences(connection, events)
+        claims = workloads.claims(connection, since_us)
+        for name, at_us in since_us.items():
+            found = events.get(name, [])
+            admitted = [each.at_us for each in found if each.state == State.PROVISIONING and each.at_us <= at_us]
+            self._lives[name] = Life(
+                name, found, claims.get(name), sequences.get(name, 0), known_from_us=max(admitted, default=-1)
+            )
+        self._occupancy.need({event.placement for found in events.values() for event in found})
+        self._occupancy.need({claim.placement for claim in claims.values()})
+
+    def _check_teams(self, transitions: Sequence[Transition]) -> None:
+        named = {each.team for each in transitions} - {""}
+        if not named:
+            return
+        teams = self._memory.teams_in_force(self._ledger, self._now_us)
+        for team in sorted(named - teams) if teams else ():
+            listed = ", ".join(sorted(teams)[:10])
+            message = f"the policy in force knows no team {team!r}, only {listed}"
+            if not self._imported:
+                raise Misconfigured("unknown-team", message, hint="gpuledger policy   (or apply one that lists it)")
+            self.problems.append(Problem(code="unknown-team", message=message, where=team))
+
+    def _not_ahead(self, transitions: Sequence[Transition]) -> list[Transition]:
+        latest_us = self._now_us + MOST_AHEAD_US
+        told = [each for each in transitions if each.at_us <= latest_us]
+        for each in transitions if len(told) != len(transitions) else ():
+            if each.at_us > latest_us:
+                message = f"{each.workload} {each.state} at {iso(each.at_us)}, and it is {iso(self._now_us)}"
+                if not self._imported:
+                    raise Refused("at-ahead", f"{message}: no more than 5 minutes ahead", hint="check both clocks")
+                self.problems.append(
+                    Problem(code="at-ahead", message=f"{message}: left out until then", where=each.event_id)
+                )
+        return told
+
+    # One event
+
+    def _event(self, transition: Transition) -> WorkloadEvent | None:
+        """The row of a transition; None when it is known."""
+        life = self._lives[transition.workload]
+        placement = "" if transition.placement is None else self._key_by_id[id(transition.placement)]
+        identity = (transition.workload, transition.event_id)
+        stored = self._stored.get(identity)
+        if stored is not None:
+            differing = self._differs(transition, stored, placement)
+            if not differing:
+                self.known.append(identity)
+                return None
+            message = f"event {transition.event_id!r} of {transition.workload} is known with other content: {differing}"
+            if not self._imported:
+                raise Refused("conflict", message, hint="give the new event an id of its own: --id")
+            self.problems.append(Problem(code="conflict", message=f"{message}; the first stays", where=stored.ref))
+            return None
+        life.sequence += 1
+        life.subject = self._subject(transition, life)
+        event = WorkloadEvent(
+            workload=transition.workload,
+            event_id=transition.event_id,
+            sequence=life.sequence,
+            state=transition.state.value,
+            at_us=transition.at_us,
+            recorded_at_us=self._now_us,
+            source=transition.source,
+            is_declared=int(self._imported),
+            subject=life.subject,
+            requested_class=transition.requested_class,
+            placement=placement,
+        )
+        self._stored[identity] = event
+        return event
+
+    def _subject(self, transition: Transition, life: Life) -> str:
+        """The key of the owner's text; what a transition does not say stays as it was told before."""
+        told = (transition.user, transition.team, transition.project, transition.labels_json)
+        before = life.subject
+        if before and (told == life.told or told == _NOTHING):
+            return before
+        life.told = told
+        base = self._texts.get(before)
+        if base is None:
+            text = IdentityText(
+                workload=transition.workload, user=told[0], team=told[1], project=told[2], labels=told[3]
+            )
+        else:
+            text = replace(base, **{name: value for name, value in zip(_OWNER, told, strict=True) if value})
+            if text == base:
+                return before
+        key = self._ledger.key_of(text, is_new=not before)
+        self._texts[key] = text
+        return key
+
+    def _differs(self, transition: Transition, stored: WorkloadEvent, placement: str) -> str:
+        """What a known event says otherwise, in words; empty when it says the same."""
+        pairs = [
+            ("state", stored.state, transition.state),
+            ("at", iso(stored.at_us), iso(transition.at_us)),
+            ("source", stored.source, transition.source),
+            ("requested class", stored.requested_class, transition.requested_class),
+            ("placement", self._words(stored.placement), self._words(placement)),
+        ]
+        text = self._texts.get(stored.subject)  # None where it was forgotten: nothing is left to compare
+        if text is not None:
+            told = (transition.user, transition.team, transition.project, transition.labels_json)
+            pairs += [(name, getattr(text, name), value) for name, value in zip(_OWNER, told, strict=True) if value]
+        return "; ".join(f"{name} {old or 'none'}, now {new or 'none'}" for name, old, new in pairs if old != new)
+
+    def _words(self, key: str) -> str:
+        self._occupancy.need({key})
+        where = self._occupancy.placements.get(key)
+        return f"{where.words} ({key[:8]})" if where else ""
+
+    # Its place in the life, and what it holds
+
+    def _place(self, event: WorkloadEvent) -> list[Hold]:
+        """Put an event where it belongs, by the rules. Returns the hold rows that follow."""
+        life = self._lives[event.workload]
+        if not life.is_last(event):
+            return self._place_between(life, event)
+        self._told_or_refused(refuse_next(life, event), event)
+        held, placement = life.holds, life.placement
+        if not life.put_last(event):
+            return []
+        holds: list[Hold] = []
+        if not self._imported:
+            holds, refusal = hold_changes(life, event)
+            if refusal is not None:
+                raise refusal
+            life.claim = holds[-1] if holds else life.claim
+        if held and not (life.holds and life.placement == placement):
+            self._occupancy.end(life.workload, placement, event.at_us)
+        if life.holds and not (held and life.placement == placement):
+            self._check_capacity(Stay(since_us=event.at_us, until_us=OPEN, placement=life.placement), event)
+            self._occupancy.begin(life.workload, life.placement, event.at_us)
+        return holds
+
+    def _place_between(self, life: Life, event: WorkloadEvent) -> list[Hold]:
+        before, held = list(life.stand), life.stays()
+        stands = life.put_between(event)
+        self._told_or_refused(refuse_between(life, before, event), event)
+        if not stands:
+            return []
+        stays = life.stays()
+        for stay in stays if event.state not in ENDED else ():
+            if not any(_covers(old, stay) for old in held):
+                self._check_capacity(stay, event)
+        self._occupancy.replace(life.workload, stays)
+        if self._imported:
+            return []
+        holds = settle_claim(life, event)
+        life.claim = holds[-1] if holds else life.claim
+        return holds
+
+    def _settle(self, life: Life) -> list[Hold]:
+        """What is left to claim once an importer has told all: only what is still open."""
+        last = max((event for event in life.events if event.is_declared), key=lambda event: event.sequence)
+        return settle_claim(life, last)
+
+    def _told_or_refused(self, refusal: GpuledgerError | None, event: WorkloadEvent) -> None:
+        if refusal is None:
+            return
+        if not self._imported:
+            raise refusal
+        if refusal.code == "no-placement":
+            message = f"{event.workload} {event.state} at {iso(event.at_us)} and nothing says where"
+            self.problems.append(Problem(code="unplaced", message=message, where=event.event_id))
+        elif self._lives[event.workload].stand or event.state in ENDED:
+            self.problems.append(Problem(code=refusal.code, message=refusal.message, where=event.event_id))
+
+    def _check_capacity(self, stay: Stay, event: WorkloadEvent) -> None:
+        """Refuse, or tell, when a device would be held beyond its shares."""
+        where = self._occupancy.placements.get(stay.placement)
+        for device in where.devices if where else ():
+            if not self._occupancy.knows(device):
+                self._read_late(device, stay.since_us)
+            others = self._occupancy.beside(event.workload, device, stay.since_us, stay.until_us)
+            assert where is not None
+            if sum(holder.share for holder in others) + where.share <= 1:
+                continue
+            message = f"{device} is held by {_listed(others)}: {where.share} more for {event.workload} is too much"
+            if not self._imported:
+                raise Refused(
+                    "device-full",
+                    message,
+                    hint=f"gpuledger transition {others[-1].workload} stopped   (or place {event.workload} elsewhere)",
+                )
+            self.problems.append(Problem(code="over-capacity", message=message, where=event.event_id))
+
+    def _read_late(self, device: str, since_us: int) -> None:
+        """Read who holds a device that no transition of this call names, and what this call has changed about it."""
+        fresh = self._occupancy.watch({device}, since_us)
+        for life in self._lives.values():
+            if life.is_new:
+                self._occupancy.replace(life.workload, stays_of(life.events, life.claim), on=fresh)
+
+
+def _in_order(transitions: Sequence[Transition]) -> list[Transition]:
+    """By time; at one moment devices are let go before others take them, and each workload keeps its order."""
+    seen: set[tuple[str, int]] = set()
+    keyed: list[tuple[int, int, int]] = []
+    for place, each in enumerate(transitions):
+        moment = (each.workload, each.at_us)
+        keyed.append((each.at_us, int(each.state not in ENDED or moment in seen), place))
+        seen.add(moment)
+    return [transitions[place] for _, _, place in sorted(keyed)]
+
+
+def _covers(old: Stay, new: Stay) -> bool:
+    if old.placement != new.placement or old.since_us > new.since_us:
+        return False
+    return isinstance(old.until_us, Missing) or (not isinstance(new.until_us, Missing) and new.until_us <= old.until_us)
+
+
+def _listed(holders: Sequence[Holder]) -> str:
+    shown = ", ".join(f"{each.workload} ({each.share}, since {iso(each.since_us)})" for each in holders[:_SHOWN])
+    return f"{shown} and {len(holders) - _SHOWN} more" if len(holders) > _SHOWN else shown

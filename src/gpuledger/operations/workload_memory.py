@@ -1,0 +1,90 @@
+"""What is remembered of an open ledger's workloads between two calls, so that one transition costs little.
+
+In: the ledger, in the transaction that judges. Out: lives, owners' texts, who holds which device, the teams of the
+policy in force; whatever another process may have changed meanwhile is read anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+from gpuledger.ledger import workloads
+from gpuledger.ledger.sqlite import write_stamp
+from gpuledger.ledger.store import Ledger
+from gpuledger.model.identity import IdentityText
+from gpuledger.model.rows import Row
+from gpuledger.operations.lives import Life
+from gpuledger.operations.occupancy import Occupancy
+from gpuledger.operations.usage import policies
+
+_REMEMBERED = 20_000
+"""Workloads and texts beyond which all are let go: a bound, not a tuning."""
+
+
+class Memory:
+    """What is remembered of an open ledger between two calls, and looked over again once anybody else has written."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._stamp = (-1, -1)
+        self._others = -1
+        self.occupancy = Occupancy(ledger)
+        self.lives: dict[str, Life] = {}
+        self.texts: dict[str, IdentityText] = {}
+        self.version = -1
+        self.teams: list[tuple[int, frozenset[str]]] = []
+
+    def catch_up(self) -> None:
+        """Drop what may have changed; in the transaction, so that it holds until its rows are written."""
+        stamp = write_stamp(self._ledger.connection)
+        self._others = stamp[0]
+        if stamp != self._stamp:
+            for name in self.occupancy.catch_up():
+                self.lives.pop(name, None)
+            self.texts.clear()  # some may be forgotten
+        if len(self.lives) > _REMEMBERED or len(self.texts) > _REMEMBERED:
+            self.lives.clear()
+            self.texts.clear()
+
+    def wrote(self, writer: str, added: Sequence[Row]) -> None:
+        """What this process has just written is known."""
+        if added:
+            self.occupancy.wrote(writer, added)
+        # the number of others as it was in the transaction: whoever wrote since is not missed
+        self._stamp = (self._others, write_stamp(self._ledger.connection)[1])
+
+    def teams_in_force(self, ledger: Ledger, now_us: int) -> frozenset[str]:
+        """The teams that the policy in force lists; empty where it lists none, or there is no policy."""
+        version = workloads.newest_policy(ledger.connection)
+        if version != self.version:
+            self.version = version
+            self.teams = [
+                (
+                    effective_from_us,
+                    frozenset(
+                        {rule.team for rule in policy.services}
+                        | {user.team for user in policy.users.values()}
+                        | set(policy.namespaces.values())
+                    )
+                    - {""},
+                )
+                for effective_from_us, policy in policies(ledger, now_us=now_us)
+            ]
+        in_force = [teams for effective_from_us, teams in self.teams if effective_from_us <= now_us]
+        return in_force[-1] if in_force else frozenset()
+
+
+_MEMORIES: WeakKeyDictionary[Ledger, Memory] = WeakKeyDictionary()
+
+
+def memory_of(ledger: Ledger) -> Memory:
+    """What is remembered of a ledger for as long as it is open."""
+    if ledger not in _MEMORIES:
+        _MEMORIES[ledger] = Memory(ledger)
+    return _MEMORIES[ledger]
+
+
+def forget_memory(ledger: Ledger) -> None:
+    """Remember nothing of it: a call failed, and what it had worked out was not written."""
+    _MEMORIES.pop(ledger, None)
