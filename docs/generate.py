@@ -13,7 +13,7 @@ from gpuledger.cli.main import VERBS
 from gpuledger.errors import ERROR_CLASSES, EXIT_STATUSES
 from gpuledger.ledger.schema import METADATA
 from gpuledger.model.meters import METERS
-from gpuledger.model.reasons import CAUSE_MEANING, UNKNOWN_MEANING
+from gpuledger.model.reasons import CAUSE_MEANING, RESERVED_MEANING, UNKNOWN_MEANING
 from gpuledger.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -304,12 +304,15 @@ def blind_spots() -> str:
     """Reasons and causes."""
     unknown = [(f"`{reason}`", sentence, f"`{command}`") for reason, (sentence, command) in UNKNOWN_MEANING.items()]
     causes = [(f"`{cause}`", sentence) for cause, sentence in CAUSE_MEANING.items()]
+    reserved = [(f"`{reason}`", said, f"`{command}`") for reason, (said, command) in RESERVED_MEANING.items()]
     return (
         MADE
         + "# Blind spots\n\n## Why time is UNKNOWN\n\n"
         + table(("reason", "means", "helps"), unknown)
         + "\n## Why an amount is unattributed\n\n"
         + table(("cause", "means"), causes)
+        + "\n## What reservations do not tell\n\n"
+        + table(("reason", "means", "helps"), reserved)
     )
 
 

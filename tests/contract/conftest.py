@@ -71,10 +71,21 @@ COMPARED: dict[type[Row], tuple[str, ...]] = {
     Watch: ("interval_ms", "readings", "new_rows", "living"),
     UsageRecord: ("quantity",),
     PolicyVersion: ("effective_from_us", "document_hash"),
+    PlacementRow: ("class_name", "region", "machine", "pool", "devices", "count", "share_num", "share_den"),
+    WorkloadEvent: ("state", "at_us", "source", "requested_class", "placement"),
+    Hold: ("at_us", "placement", "expires_at_us"),
 }
 """The figures whose difference is a conflict, of the kinds that the contract tries."""
 
-TIMES = {Watch: "since_us", DriverRecord: "end", UsageRecord: "hour_us", Pass: "at_us", PolicyVersion: "applied_at_us"}
+TIMES = {
+    Watch: "since_us",
+    DriverRecord: "end",
+    UsageRecord: "hour_us",
+    Pass: "at_us",
+    PolicyVersion: "applied_at_us",
+    WorkloadEvent: "at_us",
+    Hold: "at_us",
+}
 
 ABSENT = Missing("not recorded")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gpuledger.model.lifecycle import Placement
 from gpuledger.model.missing import Missing
 from gpuledger.model.rows import DriverRecord, Pass, PolicyVersion, UsageRecord, Watch
+from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
 
 
 def watch(since: int, length: int = 1, **fields: Any) -> Watch:
@@ -131,3 +134,35 @@ def test_seals_chain_over_all_writers(store) -> None:
     assert (first.ref, second.ref, second.previous_root) == ("seal:w/2", "seal:v/2", first.root)
     assert store.latest_root() == second.root
     assert store.findings() == []
+
+
+def test_an_event_is_told_once(store) -> None:
+    """Told twice it is known; its id with other content is a conflict; whose it was is no part of that."""
+    base = {"workload": "w", "event_id": "1", "sequence": 1, "state": "running", "at_us": 5, "source": "ctl"}
+    first = WorkloadEvent(**base, recorded_at_us=6, subject="al", placement="p")
+    store.append([first], writer="a", at_us=1)
+    again = store.append([replace(first, recorded_at_us=9, sequence=2, subject="-")], writer="b", at_us=2)
+    other = store.append([replace(first, at_us=7)], writer="b", at_us=3)
+    assert (again.added, again.known, again.conflicts) == ((), 1, ())
+    assert (other.added, len(other.conflicts)) == ((), 1)
+    assert [row.at_us for row in store.scan(WorkloadEvent)] == [5]
+
+
+def test_a_hold_moves_with_one_event(store) -> None:
+    """Let go and taken in one transaction; the same twice adds nothing; without an expiry it says so."""
+    moved = [
+        Hold(workload="w", sequence=2, change=change, at_us=5, placement=place, expires_at_us=Missing("confirmed"))
+        for change, place in (("released", "p"), ("taken", "q"))
+    ]
+    assert len(store.append(moved, writer="a", at_us=1).added) == 2
+    assert store.append(moved, writer="b", at_us=2).known == 2
+    assert [row.expires_at_us for row in store.scan(Hold)] == [Missing("not recorded")] * 2
+
+
+def test_a_placement_stands_for_one_thing(store) -> None:
+    """Its key is of all of it, so a second meaning is a conflict."""
+    row = PlacementRow.of(Placement(class_name="L4", devices=("GPU-a",)))
+    store.append([row], writer="a", at_us=1)
+    assert store.append([row], writer="b", at_us=2).known == 1
+    assert len(store.append([replace(row, machine="m")], writer="b", at_us=2).conflicts) == 1
+    assert [each.read() for each in store.scan(PlacementRow)] == [Placement(class_name="L4", devices=("GPU-a",))]

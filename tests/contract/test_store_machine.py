@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from gpuledger.model.missing import Missing
 from gpuledger.model.row_kinds import ROWS
 from gpuledger.model.rows import DriverRecord, Pass, PolicyVersion, UsageRecord, Watch
+from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
 
 small = st.integers(0, 6)
 figure = st.one_of(st.just(Missing("n/a")), st.integers(0, 2))
@@ -44,7 +45,21 @@ policies = st.builds(
     PolicyVersion, version=st.integers(1, 3), effective_from_us=small, applied_at_us=small, document=words,
     document_hash=words,
 )  # fmt: skip
-batches = st.lists(st.one_of(watches, drivers, records, passes, policies), max_size=8)
+placements = st.builds(
+    PlacementRow, placement=st.sampled_from(["p", "q"]), class_name=words, region=words, machine=words, pool=words,
+    devices=st.sampled_from(["[]", '["x"]']), count=small, share_num=small, share_den=small,
+)  # fmt: skip
+workload = st.sampled_from(["v", "w"])
+events = st.builds(
+    WorkloadEvent, workload=workload, event_id=st.sampled_from("12"), sequence=small, state=words, at_us=small,
+    recorded_at_us=small, source=words, is_declared=st.integers(0, 1), subject=words, requested_class=words,
+    placement=words,
+)  # fmt: skip
+holds = st.builds(
+    Hold, workload=workload, sequence=st.integers(0, 1), change=st.sampled_from(["taken", "released"]), at_us=small,
+    placement=words, expires_at_us=figure,
+)  # fmt: skip
+batches = st.lists(st.one_of(watches, drivers, placements, events, holds, records, passes, policies), max_size=8)
 mark = st.dictionaries(writer, st.integers(0, 20))
 
 
@@ -88,7 +103,7 @@ class Stores(RuleBasedStateMachine):
         self.same(lambda store: (seal := store.seal(at_us, writer=writer)) and (seal, seal.ref))
 
     @rule(
-        kind=st.sampled_from([Watch, DriverRecord]),
+        kind=st.sampled_from([Watch, DriverRecord, WorkloadEvent, Hold]),
         since_us=st.one_of(st.none(), st.integers(0, 2500)),
         until_us=st.one_of(st.none(), st.integers(0, 2500)),
         hosts=st.one_of(st.none(), st.sets(host)),
@@ -101,6 +116,8 @@ class Stores(RuleBasedStateMachine):
     )
     def scan(self, kind, **wanted) -> None:
         """Any choice in any order."""
+        if kind in (WorkloadEvent, Hold):  # of no host and no device
+            wanted |= {"hosts": None, "devices": None}
         self.same(lambda store: [(row, row.ref) for row in store.scan(kind, **wanted)])
 
     @rule(pids=st.sets(st.tuples(host, st.integers(1, 3))))

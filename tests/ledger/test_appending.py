@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.errors import Refused
+from gpuledger.errors import Refused, Unavailable
 from gpuledger.ledger import Ledger, verify_ledger
 from gpuledger.ledger.chain import GENESIS
+from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
 from gpuledger.model.rows import DeviceEvent, DriverRecord, Pass, Row, UsageRecord, Watch
 
@@ -159,3 +160,44 @@ def test_large_keys_are_looked_up_in_pieces(ledger: Ledger, make) -> None:
     appended = ledger.append([make.record(number) for number in range(1034)], writer="w", at_us=2)
     assert (len(appended.added), appended.known) == (1029, 5)
     assert ledger.count(UsageRecord) == 1034
+
+
+def test_made_rows_are_made_once_nobody_else_can_write(place: Path, make) -> None:
+    """What they rest on is read inside the transaction: of two that count, none misses the other."""
+    with Ledger.open(place, mode="append") as one, Ledger.open(place, mode="append", busy_timeout_ms=1) as other:
+
+        def count() -> list[Row]:
+            with pytest.raises(Unavailable, match="busy|another"):
+                other.append([make.watch(9)], writer="b.agent", at_us=1)
+            return [make.watch(one.count(Watch))]
+
+        appended = [one.append_made(count, writer="a.agent", at_us=1) for _ in range(2)]
+        assert [row.ref for each in appended if each for row in each.added] == ["watch:a.agent/1", "watch:a.agent/2"]
+
+
+def test_made_rows_may_be_none_or_refused(ledger: Ledger, make) -> None:
+    """None, or an error, and nothing is written, also of a text; the next append is as if nothing had been."""
+
+    def refuse() -> list[Row]:
+        ledger.key_of(IdentityText(user="al"))
+        raise Refused("no", "not this one")
+
+    assert ledger.append_made(lambda: None, writer="a.agent", at_us=1) is None
+    with pytest.raises(Refused, match="not this one"):
+        ledger.append_made(refuse, writer="a.agent", at_us=1)
+    assert ledger.append_made(list, writer="a.agent", at_us=1) is not None
+    assert (ledger.marks(), ledger.texts()) == ({}, {})
+    ledger.append([make.watch(1)], writer="a.agent", at_us=2)
+    assert ledger.marks() == {"a.agent": 1}
+
+
+def test_rows_said_to_be_new_are_guarded(ledger: Ledger, make) -> None:
+    """Who says so wrongly is refused by the table itself, and all of the call with it."""
+    ledger.append([make.watch(1)], writer="a.agent", at_us=1)
+    with pytest.raises(Refused) as caught:
+        ledger.append_made(lambda: [make.watch(2), make.watch(1)], writer="a.agent", at_us=2, are_new=True)
+    assert caught.value.code == "append-only"
+    assert ledger.count(Watch) == 1
+    added = ledger.append_made(lambda: [make.watch(2)], writer="a.agent", at_us=2, are_new=True)
+    assert added is not None
+    assert [row.ref for row in added.added] == ["watch:a.agent/2"]

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
 
 from gpuledger.errors import Unavailable
-from gpuledger.ledger import Ledger, migrate, verify_ledger
-from gpuledger.ledger.schema import METADATA
+from gpuledger.ledger import Ledger, appending, migrate, migrations, verify_ledger
+from gpuledger.ledger.schema import METADATA, SCHEMA_VERSION
+from gpuledger.ledger.texts import TextBook
+from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+
+_LATER = (PlacementRow, WorkloadEvent, Hold)
+"""Kinds that a ledger of version 1 has no table for."""
+
+
+def ledger_of_version_1(place: Path, rows: list) -> None:
+    """A ledger as the program of version 1 left it, with rows of each kind that it knew."""
+    engine = sa.create_engine(
+        "sqlite://", creator=lambda: sqlite3.connect(place, isolation_level=None), poolclass=sa.NullPool
+    )
+    with engine.connect() as connection:
+        config = Config()
+        config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+        config.set_main_option("path_separator", "os")
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        appending.append_rows(connection, TextBook(connection), rows, writer="box.agent", at_us=1)
 
 
 def test_a_new_file_gets_every_table(ledger: Ledger, place: Path, bare) -> None:
@@ -64,3 +86,26 @@ def test_an_unfinished_creation_is_no_ledger_to_a_reader(place: Path) -> None:
     with pytest.raises(Unavailable) as caught:
         Ledger.open(place, mode="read")
     assert caught.value.code == "no-ledger"
+
+
+def test_a_ledger_of_version_1_is_brought_up_to_date_and_its_rows_stand(place: Path, make, bare) -> None:
+    """Its chain still verifies, a reader is told who mends it, and the new kinds can be written."""
+    rows = [row for row in make.one_of_each() if not isinstance(row, _LATER)]
+    ledger_of_version_1(place, rows)
+    with bare(place) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        before = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in ("watch", "link")}
+    with pytest.raises(Unavailable) as caught:
+        Ledger.open(place, mode="read")
+    assert caught.value.code == "ledger-older"
+    with Ledger.open(place, mode="append") as ledger:
+        assert verify_ledger(ledger) == []
+        assert [ledger.count(type(row)) for row in rows] == [1] * len(rows)
+        ledger.append([make.placement(), make.event(), make.hold()], writer="box.agent", at_us=2)
+        ledger.seal(3, writer="box.agent")
+        assert verify_ledger(ledger) == []
+    with bare(place) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+        assert {table: connection.execute(f"SELECT * FROM {table}").fetchall()[:1] for table in before} == {
+            table: rows[:1] for table, rows in before.items()
+        }

@@ -70,6 +70,8 @@ class Quiet:
     def lost(self) -> int:
         return 0
 
+    def catch_up(self) -> None: ...
+
     def snapshot(self) -> tuple[()]:
         return ()
 

@@ -48,7 +48,10 @@ def test_conflicts_are_said(printed) -> None:
 def test_an_empty_file_has_no_span_and_no_next_step(printed) -> None:
     """Nothing to meter."""
     why = Missing("it tells of nothing")
-    empty = replace(REPORT, rows_read=0, added=0, known=0, since_us=why, until_us=why, running=0, waiting=0, as_of_us=why, problems=())  # fmt: skip
+    empty = replace(
+        REPORT, rows_read=0, added=0, known=0, since_us=why, until_us=why, running=0, waiting=0, as_of_us=why,
+        problems=(),
+    )  # fmt: skip
     told = printed(import_history_report.to_table(empty), 200)
     assert told.splitlines() == [
         "pods.csv: 0 rows read, told by trace:openb", "0 transitions added, 0 known already",

@@ -109,6 +109,32 @@ def test_losses_are_told() -> None:
     source.close()
 
 
+def test_who_asks_for_all_until_now_gets_births_with_their_execs(source: ConnectorSource) -> None:
+    """A look in between would take a child for its parent's program, and one that ended for nobody."""
+    for number in range(20):
+        child = subprocess.Popen(["/bin/sleep", f"0.0{number:02d}"])
+        if number % 2:
+            child.wait()
+        source.catch_up()
+        told = [one.happened.name for one in source.read() if one.pid == child.pid]
+        assert told[:2] == ["FORK", "EXEC"]
+        assert ("EXIT" in told) or not number % 2
+        child.wait()
+    assert source.lost() == 0
+
+
+def test_a_reader_that_does_not_answer_is_a_loss(source: ConnectorSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look goes on without it, and says so; later it is heard again."""
+    monkeypatch.setattr(connector, "_CAUGHT_UP_WITHIN_US", 200_000)
+    source._process.send_signal(signal.SIGSTOP)
+    source.catch_up()
+    assert source.lost() == 1
+    source._process.send_signal(signal.SIGCONT)
+    monkeypatch.undo()
+    source.catch_up()
+    assert source.lost() == 1
+
+
 def test_nothing_is_lost_while_the_agent_is_busy(source: ConnectorSource) -> None:
     """It computes, and holds the interpreter's lock: a thread beside would not have been heard."""
     script = "for n in 1 2 3 4 5 6 7 8 9 10; do /bin/sleep 0.01; done"

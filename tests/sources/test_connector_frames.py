@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.errors import Unavailable
-from gpuledger.sources.connector_frames import FrameBuffer, Lost, Ready, to_bytes
+from gpuledger.sources.connector_frames import CaughtUp, FrameBuffer, Lost, Ready, to_bytes
 from gpuledger.sources.process_events import Happened, ProcessEvent, Program
 
 PROGRAMS = st.builds(
@@ -28,12 +28,15 @@ EVENTS = st.builds(
     minor=st.just(0),
     program=st.none() | PROGRAMS,
 )
-FRAMES = st.lists(EVENTS | st.builds(Lost, st.integers(0, 2**40)) | st.builds(Ready, st.booleans()), max_size=8)
+COUNTS = st.integers(0, 2**40)
+FRAMES = st.lists(
+    EVENTS | st.builds(Lost, COUNTS) | st.builds(CaughtUp, COUNTS) | st.builds(Ready, st.booleans()), max_size=8
+)
 
 
 @settings(max_examples=100)
 @given(frames=FRAMES, size=st.integers(1, 4000))
-def test_frames_survive_the_pipe(frames: list[ProcessEvent | Lost | Ready], size: int) -> None:
+def test_frames_survive_the_pipe(frames: list[ProcessEvent | Lost | CaughtUp | Ready], size: int) -> None:
     """A pipe cuts where it likes: in the middle of a command line, or of a number."""
     sent = b"".join(map(to_bytes, frames))
     buffer = FrameBuffer()

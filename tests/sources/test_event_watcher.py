@@ -59,6 +59,8 @@ class FakeSource:
     def lost(self) -> int:
         return self.losses
 
+    def catch_up(self) -> None: ...
+
     def snapshot(self) -> Sequence[ProcessEvent]:
         self.snapshots += 1
         return self.holders

@@ -214,7 +214,8 @@ def _line(
         waiting=_count(
             admissions,
             lambda each: (
-                each.until_us >= until_us and not isinstance(each.asked_us, Missing) or each.outcome is Outcome.WAITING
+                (each.until_us >= until_us and not isinstance(each.asked_us, Missing))
+                or each.outcome is Outcome.WAITING
             ),
         ),
         unasked=_count(started, lambda each: isinstance(each.asked_us, Missing)),

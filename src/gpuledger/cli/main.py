@@ -28,6 +28,7 @@ VERBS = (
     ("demo", "All of it in 20 seconds, without a GPU."),
     ("agent", "Watch the GPUs of this machine and name who holds them."),
     ("run", "Run a command and print its receipt: GPU time, peak memory, neighbours."),
+    ("transition", "Append a lifecycle event of a workload: pending, running, stopped."),
     ("meter", "Close the hours that are over into records."),
     ("correct", "Book what came late for final hours, with a reason."),
     ("top", "Live: who holds what now, by service, and the size of the unnamed."),
@@ -43,6 +44,7 @@ VERBS = (
     ("forget", "Drop who it was; amounts and seals stand."),
     ("capacity", "What is always queued, what is given instead, how much is held."),
     ("import nvidia-smi", "What nvidia-smi printed: processes, devices, accounting mode."),
+    ("import transitions", "The lifecycle events of a control plane: JSON lines, or a query."),
     ("import slurm", "Slurm's accounting: what sacct printed, text or JSON."),
     ("import trace", "Any CSV file of who held devices from when to when."),
 )

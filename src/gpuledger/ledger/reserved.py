@@ -38,12 +38,18 @@ _FETCHED = 10_000
 _WANT = """
 ON CONFLICT (workload) DO UPDATE SET from_us = excluded.from_us WHERE excluded.from_us < metered_workload.from_us"""
 
+# Declared time that nothing ended was counted to its last event, so what follows adds time from there on.
 _UNSEEN = f"""
 INSERT INTO metered_workload (workload, from_us)
-SELECT e.workload, MIN(e.at_us - e.at_us % {HOUR_US})
+SELECT e.workload, MIN(COALESCE(p.at_us, e.at_us) - COALESCE(p.at_us, e.at_us) % {HOUR_US})
 FROM metered_mark AS m
 LEFT JOIN metered_seen AS s ON s.writer = m.writer
 CROSS JOIN workload_event AS e
+LEFT JOIN workload_event AS p ON p.workload = e.workload AND p.is_declared = 1 AND (p.at_us, p.sequence) = (
+    SELECT b.at_us, b.sequence FROM workload_event AS b
+    WHERE b.workload = e.workload AND (b.at_us < e.at_us OR (b.at_us = e.at_us AND b.sequence < e.sequence))
+    ORDER BY b.at_us DESC, b.sequence DESC LIMIT 1
+)
 WHERE e.writer = m.writer AND e.number > COALESCE(s.number, 0) AND e.number <= m.number
 GROUP BY e.workload {_WANT}"""  # noqa: S608 constants
 
@@ -337,15 +343,13 @@ class Reading:
                 found[key] = cast("PlacementRow", row)
         return found
 
-    def unseen_events(self, workload: str) -> tuple[str, ...]:
-        """References of the events of a workload beyond the marks seen."""
-        statement = """
-            SELECT e.writer, e.number FROM workload_event AS e
-            JOIN metered_mark AS m ON m.writer = e.writer AND e.number <= m.number
-            LEFT JOIN metered_seen AS s ON s.writer = e.writer
-            WHERE e.workload = ? AND e.number > COALESCE(s.number, 0) ORDER BY e.at_us, e.sequence"""
-        self._cursor.execute(statement, (workload,))
-        return tuple(f"event:{writer}/{number}" for writer, number in self._cursor.fetchall())
+    def events_after(self, workload: str, seen: Mapping[str, int]) -> tuple[str, ...]:
+        """References of the events of a workload beyond these marks."""
+        return tuple(
+            event.ref
+            for event in self.events(workload)
+            if seen.get(event.writer, 0) < event.number <= self._marks.get(event.writer, 0)
+        )
 
     def _see(self, seen: Mapping[str, int]) -> None:
         self._cursor.execute("DELETE FROM metered_seen")

@@ -34,6 +34,15 @@ class Cause(StrEnum):
     NO_START_TIME = "no-start-time"
 
 
+class ReservedReason(StrEnum):
+    """What reservations do not tell, or tell twice."""
+
+    UNPLACED = "unplaced"
+    LATE_EVIDENCE = "late-evidence"
+    CONTROLLER_SILENT = "controller-silent"
+    DOUBLE_SOURCE = "double-source"
+
+
 WATCHED = ("ok", "idle")
 """The other words that a watch can have as status: its source saw what there was; ``idle`` also proves it nothing."""
 
@@ -123,3 +132,23 @@ NAMING_MEANING: dict[UnknownReason, tuple[str, str]] = {
 
 UNATTRIBUTED = "unattributed:"
 """Prefix of the subject of an unnamed amount: ``unattributed:between-samples``."""
+
+RESERVED_MEANING: dict[ReservedReason, tuple[str, str]] = {
+    ReservedReason.UNPLACED: (
+        "a workload ran, and no event says on what: it is not counted until one does",
+        "gpuledger transition WORKLOAD provisioning --at TIME --class CLASS   (at or before its start)",
+    ),
+    ReservedReason.LATE_EVIDENCE: (
+        "an event came for hours that are final, so their records stand until somebody corrects them",
+        "gpuledger correct --reason TEXT --by NAME",
+    ),
+    ReservedReason.CONTROLLER_SILENT: (
+        "a controller with a heartbeat is not heard, so its open workloads are counted to its last beat",
+        "start it again: what it missed is counted when it returns",
+    ),
+    ReservedReason.DOUBLE_SOURCE: (
+        "two sources reserve the same device at the same time: both are counted",
+        "gpuledger usage --meter gpu.reserved --by device,workload   (let one source reserve a device)",
+    ),
+}
+"""Each reason of reserved time: its sentence and the command that helps."""

@@ -13,6 +13,7 @@ from gpuledger.model.lifecycle import CPU
 from gpuledger.model.meters import CPU_RESERVED, GPU_RESERVED, MIG_MEMORY, Meter
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US
+from gpuledger.model.reasons import ReservedReason
 from gpuledger.model.rows import UsageCorrection, UsageRecord
 from gpuledger.model.workload_rows import PlacementRow
 
@@ -185,14 +186,14 @@ class ReservedGap:
     """One thing that reservations do not tell, sized.
 
     Args:
-        reason: ``unplaced``, ``late-evidence``, ``controller-silent`` or ``double-source``.
+        reason: what kind.
         what: the workload, the source, or the device.
         seconds: its size in whole seconds; signed for a difference that only ``correct`` books.
         since_us, until_us: between which moments it lies.
         detail: in a clause.
     """
 
-    reason: str
+    reason: ReservedReason
     what: str
     seconds: int
     since_us: int

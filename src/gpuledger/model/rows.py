@@ -263,7 +263,8 @@ class UsageRecord(Row):
         context: what of it the driver had settled when it was recorded: ``settled``; ``gone`` for
             contexts that ended without a driver row; ``PID@START_US`` for one context still open
             (``PID@?TICKS`` where the driver gives no start), so that a later settlement can be seen
-            by joining the driver's rows. Always ``sampled`` for ``gpu.memory`` and ``gpu.busy``.
+            by joining the driver's rows. Always ``sampled`` for ``gpu.memory`` and ``gpu.busy``, ``reserved``
+            for reserved time, whose device is ``placement:KEY``.
         quantity: whole units of the meter.
         evidence_count: number of evidence rows behind it.
         evidence_hash: first 16 hex digits of the SHA-256 over their references, sorted, one a line.
@@ -292,7 +293,8 @@ class UsageCorrection(Row):
         meter, hour_us, host, device, subject: as in :class:`UsageRecord`.
         correction_number: 1, 2, ... within that key.
         delta: whole units, may be negative, never 0.
-        reason: kebab-case: ``late-evidence``, ``late-name`` or ``clock-step``.
+        reason: kebab-case: ``late-evidence``, ``late-name`` or ``clock-step``; what ``correct`` books adds its
+            reason and who decided it: ``late-evidence: TEXT (NAME)``.
         evidence_count, evidence_hash: of the evidence that now stands behind the hour.
         recorded_at_us: when the pass ran.
     """

@@ -14,15 +14,11 @@ from gpuledger.ledger.store import Ledger
 from gpuledger.metering.lifecycles import intervals
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, SECOND_US, hour_floor, iso
+from gpuledger.model.reasons import ReservedReason
 from gpuledger.model.reserved import Difference, ReservedGap, ReservedTime
 from gpuledger.model.rows import Pass
 from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
 from gpuledger.operations.correct import due
-
-UNPLACED = "unplaced"
-LATE_EVIDENCE = "late-evidence"
-CONTROLLER_SILENT = "controller-silent"
-DOUBLE_SOURCE = "double-source"
 
 _MISSED_BEATS = 2
 """Heartbeats that may be missing before a source counts as silent: one can be on its way."""
@@ -64,7 +60,7 @@ def _unplaced(times: Iterable[ReservedTime]) -> Iterator[ReservedGap]:
             by_workload[time.workload].append(time)
     for workload, found in by_workload.items():
         yield ReservedGap(
-            reason=UNPLACED,
+            reason=ReservedReason.UNPLACED,
             what=workload,
             seconds=sum(time.amount_us for time in found) // SECOND_US,
             since_us=min(time.hour_us for time in found),
@@ -97,7 +93,7 @@ def _silent(
             workloads[time.source].add(time.workload)
     for source, amount_us in missing.items():
         yield ReservedGap(
-            reason=CONTROLLER_SILENT,
+            reason=ReservedReason.CONTROLLER_SILENT,
             what=source,
             seconds=amount_us // SECOND_US,
             since_us=silent[source],
@@ -142,7 +138,7 @@ def _double(
         overlap = _overlap(held)
         if overlap:
             yield ReservedGap(
-                reason=DOUBLE_SOURCE,
+                reason=ReservedReason.DOUBLE_SOURCE,
                 what=device,
                 seconds=sum(end - start for start, end in overlap) // SECOND_US,
                 since_us=overlap[0][0],
@@ -178,7 +174,7 @@ def _late(differences: Iterable[Difference]) -> Iterator[ReservedGap]:
     for (workload, meter), found in by_workload.items():
         hours = sorted({one.hour_us for one in found})
         yield ReservedGap(
-            reason=LATE_EVIDENCE,
+            reason=ReservedReason.LATE_EVIDENCE,
             what=workload,
             seconds=sum(one.derived - one.recorded for one in found),
             since_us=hours[0],

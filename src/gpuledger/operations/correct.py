@@ -84,4 +84,13 @@ def due(ledger: Ledger, passes: list[Pass], *, since_us: int, until_us: int, now
         read.want_unseen(before)
         read.want_heard(before, until_us=final[-1] + HOUR_US)
         read.drop_from(final[-1] + HOUR_US)
-        return booked(read, final, finality, marks, closed_us=closed_until(now_us), now_us=now_us, reason=reason)
+        return booked(
+            read,
+            final,
+            finality,
+            marks,
+            closed_us=closed_until(now_us),
+            now_us=now_us,
+            reason=reason,
+            late_since=before,
+        )

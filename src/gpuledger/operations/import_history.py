@@ -145,7 +145,7 @@ def _as_of(
     if left.running:
         raise Misconfigured(
             "as-of-needed",
-            f"{path}: {len(left.running):,} workloads have no end, and nothing tells until when they are known to have run "
+            f"{path}: {len(left.running):,} workloads have no end, and nothing tells until when they surely ran "
             f"({history.as_of_us.reason})",
             hint="--as-of TIME, when the file was written",
         )

@@ -260,14 +260,14 @@ class Batch:
         self._occupancy.replace(life.workload, stays)
         if self._imported:
             return []
-        holds = settle_claim(life, event)
+        holds = settle_claim(life, event, is_late=True)
         life.claim = holds[-1] if holds else life.claim
         return holds
 
     def _settle(self, life: Life) -> list[Hold]:
         """What is left to claim once an importer has told all: only what is still open."""
         last = max((event for event in life.events if event.is_declared), key=lambda event: event.sequence)
-        return settle_claim(life, last)
+        return settle_claim(life, last, is_late=False)
 
     def _told_or_refused(self, refusal: GpuledgerError | None, event: WorkloadEvent) -> None:
         if refusal is None:

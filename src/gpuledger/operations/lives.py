@@ -186,10 +186,11 @@ def hold_changes(life: Life, event: WorkloadEvent) -> tuple[list[Hold], Gpuledge
     return [_change(event, "released", held.placement), _change(event, "taken", wanted)], None
 
 
-def settle_claim(life: Life, event: WorkloadEvent) -> list[Hold]:
+def settle_claim(life: Life, event: WorkloadEvent, *, is_late: bool) -> list[Hold]:
     """The hold rows that bring a workload's claim to what its events now end with.
 
-    For an event that others follow, and for what an importer declares: only where it stands in the end is claimed.
+    For an event that others follow (``is_late``), and for what an importer declares: only where a workload stands in
+    the end is claimed. A late stop is a release of its own, earlier than the one that was written.
     """
     held = life.active_claim(event.at_us)
     rows: list[Hold] = []
@@ -199,6 +200,8 @@ def settle_claim(life: Life, event: WorkloadEvent) -> list[Hold]:
         return [_change(event, "confirmed", held.placement)]
     if held is not None and (not is_same or event.state in ENDED):
         rows.append(_change(event, "released", held.placement))
+    elif is_late and event.state in ENDED and life.claim is not None:
+        rows.append(_change(event, "released", life.claim.placement))
     if last is not None and (rows or held is None):
         rows.append(replace(_change(event, "taken", last.placement), at_us=last.since_us))
     return rows

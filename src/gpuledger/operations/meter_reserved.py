@@ -138,6 +138,7 @@ def booked(
     now_us: int,
     reason: str = "",
     placed_late: frozenset[tuple[str, int]] = frozenset(),
+    late_since: Mapping[str, int] | None = None,
 ) -> Booking:
     """What the workloads asked for come to in these hours, against what stands of them.
 
@@ -149,6 +150,7 @@ def booked(
         closed_us: where time that nothing ends is cut.
         now_us: the time of the pass.
         reason, placed_late: as in :func:`gpuledger.metering.reserved.book`.
+        late_since: the marks beyond which evidence came late, where they are not those seen.
     """
     times = list(read.times(whole(hours), until_us=closed_us))
     written = read.written(whole(hour_us for hour_us in hours if finality.is_covered(hour_us)), seen)
@@ -160,7 +162,7 @@ def booked(
         is_final=finality.is_final,
         recorded_at_us=now_us,
         placed_late=placed_late,
-        behind=read.unseen_events,
+        behind=lambda workload: read.events_after(workload, seen if late_since is None else late_since),
         reason=reason,
     )
 

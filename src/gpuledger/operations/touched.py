@@ -16,6 +16,8 @@ from gpuledger.operations.evidence import end_of
 
 _LONG_MS = 2 * HOUR_US // 1000
 _ALWAYS_US = 0
+HEARTBEATS = "controller"
+"""The source of watches that tell of a controller and not of a device."""
 
 
 def seen_by(passes: Iterable[Pass]) -> dict[str, int]:
@@ -37,7 +39,8 @@ def touched_hours(ledger: Ledger, passes: Iterable[Pass], marks: Mapping[str, in
     seen_marks = seen_by(passes)
     hours = dirty_hours(_unproven(ledger, ledger.scan(DriverRecord, after=seen_marks, upto=marks)))
     hours |= dirty_hours(ledger.scan(Sighting, after=seen_marks, upto=marks))
-    hours |= dirty_hours(ledger.scan(Watch, after=seen_marks, upto=marks))
+    looks = ledger.scan(Watch, after=seen_marks, upto=marks)
+    hours |= dirty_hours(row for row in looks if row.source != HEARTBEATS)
     hours |= dirty_hours(_renamed(ledger, ledger.scan(ProcessIdentity, after=seen_marks, upto=marks), marks))
     return hours
 

@@ -84,6 +84,6 @@ def heartbeat(ledger: Ledger, source: str, *, writer: str, at_us: int, interval_
         )
     beat = Watch(
         host=source, device="", source="controller", method=HEARTBEAT, interval_ms=interval_us // 1000,
-        since_us=at_us, until_us=at_us, status="ok", detail=f"{source} is alive",
+        since_us=at_us, until_us=at_us, status="ok", readings=0, detail=f"{source} is alive",
     )  # fmt: skip
     ledger.append([beat], writer=writer, at_us=at_us)

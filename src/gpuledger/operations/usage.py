@@ -12,7 +12,7 @@ from gpuledger.errors import Misconfigured
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.coverage import coverage
 from gpuledger.metering.derive import derive
-from gpuledger.model.meters import GPU_BUSY, GPU_CONTEXT, GPU_MEMORY, Meter
+from gpuledger.model.meters import GPU_BUSY, GPU_CONTEXT, GPU_MEMORY, RESERVED_METERS, Meter
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US, iso
 from gpuledger.model.policy import Policy
@@ -45,7 +45,7 @@ def window(
 ) -> tuple[int, int]:
     """The window asked for: by default from the first evidence to now; the future is not asked about.
 
-    With ``reserved``, or where there is no other evidence, it is that of lifecycle events: of declared history
+    With ``reserved``, or where no device is known, it is that of lifecycle events: of declared history
     it ends with the last of them.
 
     While an agent looks, now is its last look.
@@ -57,10 +57,11 @@ def window(
     """
     hosts = {event.host for event in ledger.scan(DeviceEvent)}
     last_us = ledger.last_moment(_EVIDENCE) if until is None else now_us
-    kinds = (WorkloadEvent,) if reserved or (until is None and isinstance(last_us, Missing)) else _EVIDENCE
+    is_told = reserved or (not hosts and not isinstance(ledger.last_moment((WorkloadEvent,)), Missing))
+    kinds = (WorkloadEvent,) if is_told else _EVIDENCE
     if until is not None:
         until_us = min(until, now_us)
-    elif WorkloadEvent in kinds:
+    elif is_told:
         until_us = min(told_until(ledger, now_us=now_us), now_us)
     elif isinstance(last_us, Missing) or first_naming_watches(ledger, hosts):
         pulse = hear(ledger, now_us=now_us)
@@ -111,6 +112,8 @@ def usage(ledger: Ledger, *, meter: str, by: Sequence[str], since_us: int, until
         raise Misconfigured("unknown-meter", f"{meter!r} is no meter", hint=f"one of {', '.join(METERS_BY_NAME)}")
     grouping = parse_by(",".join(by))
     asked = METERS_BY_NAME[meter]
+    if asked in RESERVED_METERS:
+        raise ValueError(f"{meter} is answered by usage_reserved")
     meters = (GPU_CONTEXT, GPU_BUSY) if asked is GPU_CONTEXT else (asked,)
     answer = answer_window(ledger, meters=meters, by=grouping, since_us=since_us, until_us=until_us, now_us=now_us)
     return roll_up(

@@ -1,4 +1,4 @@
-"""``capacity``: waits, fallbacks and what is held, by class; for eyes, for programs, for sheets. Values in, text out."""
+"""``capacity``: waits, fallbacks, what is held; for eyes, for programs, for sheets. Values in, text out."""
 
 from __future__ import annotations
 

@@ -20,9 +20,11 @@ def to_table(report: MeterReport) -> RenderableType:
         span = "no hour was new"
     records, corrections = several(len(report.records), "record"), several(len(report.corrections), "correction")
     booked = f"{records} and {corrections} booked"
-    return stacked(
-        cell(f"{span}: {booked}"), cell(f"open from {iso(report.open_from_us)} on: usage there is provisional")
-    )
+    lines = [f"{span}: {booked}", f"open from {iso(report.open_from_us)} on: usage there is provisional"]
+    if report.late:
+        differences = several(report.late, "difference")
+        lines.append(f"{differences} in final hours of reserved time not booked: gpuledger blind, gpuledger correct")
+    return stacked(*(cell(line) for line in lines))
 
 
 def to_json(report: MeterReport) -> dict[str, Json]:
@@ -39,6 +41,7 @@ def to_json(report: MeterReport) -> dict[str, Json]:
             for row in report.corrections
         ],
         "open_from": iso(report.open_from_us),
+        "late": report.late,
     }
 
 

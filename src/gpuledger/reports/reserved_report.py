@@ -15,6 +15,7 @@ from gpuledger.model.durations import count, decimal, duration_s, percent, sever
 from gpuledger.model.meters import MIG_MEMORY, Grade
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
+from gpuledger.model.reasons import RESERVED_MEANING
 from gpuledger.model.reserved import ReservedGap, ReservedReport, ReservedRow
 from gpuledger.model.rounding import largest_remainder, nearest
 from gpuledger.model.usage import TIME_BY
@@ -25,14 +26,6 @@ from gpuledger.reports.columns import LEAST_NAME, Column, Fitted
 
 PLACES = 3
 """Decimals of a product."""
-
-HELPS = {
-    "unplaced": "gpuledger transition WORKLOAD provisioning --at T --class C   (a placement at or before its start)",
-    "late-evidence": "gpuledger correct --reason TEXT --by NAME",
-    "controller-silent": "let the controller beat again, or append what it missed: gpuledger transition --from-runtime",
-    "double-source": "let one source reserve a pool; see: gpuledger usage --meter gpu.reserved --by device,workload",
-}
-"""What to do about each reason."""
 
 
 def to_json(report: ReservedReport) -> dict[str, Json]:
@@ -129,7 +122,7 @@ def not_told(gaps: Iterable[ReservedGap]) -> list[RenderableType]:
         ]
     )
     reasons = dict.fromkeys(gap.reason for gap in listed)
-    helps = [indented(Text.assemble("what helps: ", (HELPS[reason], "bold"))) for reason in reasons]
+    helps = [indented(Text.assemble("what helps: ", (RESERVED_MEANING[reason][1], "bold"))) for reason in reasons]
     return [heading("Not told by reservations", several(len(listed), "finding")), indented(grid), *helps]
 
 

@@ -14,8 +14,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+from gpuledger.clock import SystemClock
 from gpuledger.errors import Unavailable
-from gpuledger.sources.connector_frames import Frame, FrameBuffer, Lost, Ready
+from gpuledger.sources.connector_frames import CaughtUp, Frame, FrameBuffer, Lost, Ready
 from gpuledger.sources.connector_socket import BUFFER_BYTES
 from gpuledger.sources.process_events import ProcessEvent
 
@@ -25,6 +26,8 @@ PIPE_BYTES = 1024 * 1024
 _BEGUN_WITHIN_S = 20.0
 """Python starts in 0.2 s on an idle machine; a busy one gets a hundred times as long."""
 _ENDED_WITHIN_S = 5.0
+_CAUGHT_UP_WITHIN_US = 5_000_000
+"""It is before all ordinary processes, and answers within a millisecond; only one that was stopped takes so long."""
 
 
 class ConnectorSource:
@@ -47,7 +50,9 @@ class ConnectorSource:
     pause_s = 0.05
 
     def __init__(self, *, buffer_bytes: int = BUFFER_BYTES) -> None:
-        self._spells = 0
+        self._spells = self._late = 0
+        self._asked = self._caught_up = 0
+        self._clock = SystemClock()
         self._frames = FrameBuffer()
         command = [sys.executable, "-P", "-m", "gpuledger.sources.connector_process", str(buffer_bytes)]
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
@@ -74,15 +79,31 @@ class ConnectorSource:
         """Whether events are there, after this long at most."""
         return bool(self._early or self._poll.poll(timeout_s * 1000))
 
+    def catch_up(self) -> None:
+        """Have all until now passed on; where that takes too long it counts as a spell of loss."""
+        assert self._process.stdin is not None
+        self._asked += 1
+        try:
+            os.write(self._process.stdin.fileno(), b"\n")
+        except BrokenPipeError:
+            raise self._ended("has ended") from None
+        until_us = self._clock.boot_us() + _CAUGHT_UP_WITHIN_US
+        while self._caught_up < self._asked:
+            left_us = until_us - self._clock.boot_us()
+            if left_us <= 0 or not self._poll.poll(left_us / 1000):
+                self._late += 1
+                return
+            self._sort(self._received(), self._early)
+
     def read(self) -> Sequence[ProcessEvent]:
-        """What has happened, up to some 20 ms ago."""
+        """What has happened, up to some 20 ms ago, or since :meth:`catch_up`."""
         events, self._early = self._early, []
         self._sort(self._received(), events)
         return events
 
     def lost(self) -> int:
         """Spells in which events were lost."""
-        return self._spells
+        return self._spells + self._late
 
     def snapshot(self) -> Sequence[ProcessEvent]:
         """Nothing: the connector knows of no device."""
@@ -118,6 +139,8 @@ class ConnectorSource:
                 events.append(frame)
             elif isinstance(frame, Lost):
                 self._spells = frame.spells
+            elif isinstance(frame, CaughtUp):
+                self._caught_up = frame.times
 
     def _received(self) -> list[Frame]:
         frames: list[Frame] = []

@@ -15,7 +15,7 @@ from gpuledger.sources.process_events import Happened, ProcessEvent, Program
 _HEAD = struct.Struct("=BBHHIIIIIqQ")
 """Kind, whether there is a program, lengths of exe, cwd, args and cgroup; uid, pid, parent, time, start."""
 
-_LOST, _READY, _REFUSED = 253, 254, 255
+_CAUGHT_UP, _LOST, _READY, _REFUSED = 252, 253, 254, 255
 _HAPPENED = {happened.value: happened for happened in Happened}
 _NO_PROGRAM = Program(b"", b"", b"", 0, b"")
 
@@ -26,6 +26,12 @@ class Lost(NamedTuple):
     spells: int
 
 
+class CaughtUp(NamedTuple):
+    """All that had happened when it was asked for the so-manieth time has been told."""
+
+    times: int
+
+
 class Ready(NamedTuple):
     """The reading has begun."""
 
@@ -33,7 +39,7 @@ class Ready(NamedTuple):
     """It runs before all ordinary processes."""
 
 
-Frame = ProcessEvent | Lost | Ready | Unavailable
+Frame = ProcessEvent | Lost | CaughtUp | Ready | Unavailable
 
 
 def to_bytes(frame: Frame) -> bytes:
@@ -49,7 +55,13 @@ def to_bytes(frame: Frame) -> bytes:
     if isinstance(frame, Unavailable):
         texts = [text.encode() for text in (frame.code, frame.hint, frame.message)]
         return b"".join((_HEAD.pack(_REFUSED, 0, *map(len, texts), 0, 0, 0, 0, 0, 0), *texts))
-    kind, number = (_LOST, frame.spells) if isinstance(frame, Lost) else (_READY, frame.is_urgent)
+    match frame:
+        case Lost(spells):
+            kind, number = _LOST, spells
+        case CaughtUp(times):
+            kind, number = _CAUGHT_UP, times
+        case Ready(is_urgent):
+            kind, number = _READY, int(is_urgent)
     return _HEAD.pack(kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, number)
 
 
@@ -80,6 +92,8 @@ class FrameBuffer:
             elif kind == _REFUSED:
                 code, hint, message = (part.decode() for part in parts[:3])
                 yield Unavailable(code, message, hint=hint)
+            elif kind == _CAUGHT_UP:
+                yield CaughtUp(start_ticks)
             else:
                 yield Lost(start_ticks) if kind == _LOST else Ready(bool(start_ticks))
         self._rest = kept[at:]

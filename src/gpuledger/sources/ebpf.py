@@ -77,6 +77,9 @@ class EbpfSource:
     def begin(self) -> None:
         """Nothing: events wait in the kernel, and none is so urgent."""
 
+    def catch_up(self) -> None:
+        """Nothing: what has happened lies in the ring."""
+
     def wait(self, timeout_s: float) -> bool:
         """Whether events are there to be read, after this long at most."""
         return self._ring.wait(timeout_s)

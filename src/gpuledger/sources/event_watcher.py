@@ -204,6 +204,8 @@ class EventWatcher:
     def _catch_up(self) -> None:
         """Read and remember until nothing is left to read."""
         try:
+            with self._reading:
+                self._source.catch_up()
             for _ in range(_MOST_READS):
                 if not self._read_events():
                     break

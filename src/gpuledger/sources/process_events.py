@@ -93,6 +93,10 @@ class EventSource(Protocol):
         """Whether events are there to be read, after this long at most."""
         ...
 
+    def catch_up(self) -> None:
+        """Have ready for ``read`` all that has happened until now: a look must not see a birth without its exec."""
+        ...
+
     def read(self) -> Sequence[ProcessEvent]:
         """What has happened since the last call, in the kernel's order; empty where nothing has."""
         ...

@@ -214,6 +214,9 @@ class Life:
                 self._is_still(at_us, event.boot_us)  # only an open by a program that was told comes without it
             return
         last = self.ran[-1] if self.ran else None
+        if last is not None and not last.doubted and last.raw is not None and last.raw == event.program:
+            self._is_still(at_us, event.boot_us)  # nearly always, and redacting both to see it is dear
+            return
         new = Ran(at_us, event.boot_us, event.program)
         if last is None or (last.as_text() is None and not last.doubted):
             self.became(new)

@@ -38,8 +38,11 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 _UID = re.compile(rb"^Uid:\s*([0-9]{1,10})\b", re.MULTILINE)
 _DEAD_STATES = frozenset("ZXx")
-_STARTTIME = 22 - 3
-"""Field 22, counted from the state (field 3), which is the first after the name's closing parenthesis."""
+_FLAGS, _STARTTIME = 9 - 3, 22 - 3
+"""Fields 9 and 22, counted from the state (field 3), which is the first after the name's closing parenthesis."""
+
+_PF_EXITING = 0x4
+"""Of the kernel's flags of a task (include/linux/sched.h): it is ending, and its memory may be gone already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +74,13 @@ class Stat:
         comm: short name; may hold blanks and parentheses.
         state: one letter, proc(5).
         start_ticks: field 22.
+        is_ending: it has begun to exit; what it ran can no longer be read.
     """
 
     comm: str
     state: str
     start_ticks: int
+    is_ending: bool = False
 
     @property
     def is_alive(self) -> bool:
@@ -114,6 +119,7 @@ def read_stat(pid: int, *, proc: Path = PROC) -> Stat | Missing:
         comm=raw[opening + 1 : closing].decode("utf-8", "replace"),
         state=fields[0].decode("ascii", "replace"),
         start_ticks=int(ticks),
+        is_ending=fields[_FLAGS].isdigit() and bool(int(fields[_FLAGS]) & _PF_EXITING),
     )
 
 
@@ -157,7 +163,7 @@ def read_identity(
     after = read_stat(pid, proc=proc)
     if isinstance(after, Missing):
         return after
-    if after.start_ticks != before.start_ticks:
+    if after.start_ticks != before.start_ticks or (after.is_ending and not raw):
         return GONE
     if booted_at_us is None:
         clock = SystemClock()

@@ -77,7 +77,10 @@ class AccountingList:
         return {row.pid for row in device.finished if row_key(row) not in self.known}
 
     def _loss(self, device: DeviceReading, fresh: int, *, lost_all: bool) -> tuple[str, str]:
-        full = len(device.finished) >= RING_ROWS
+        # rows that were pushed out between the list and their own reading were listed all the same
+        full = len(device.finished) >= RING_ROWS or (
+            not isinstance(device.listed, Missing) and device.listed >= RING_ROWS
+        )
         if (fresh >= RING_ROWS and self.mode) or (lost_all and full):
             return (
                 UnknownReason.RING_OVERFLOW,

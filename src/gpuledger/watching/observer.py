@@ -286,6 +286,7 @@ class Observer:
         told = self._opens.judge(
             device, found, names, at_us=at_us, since_us=span.until_us if span and is_next and not stepped else None,
             before="" if span is None else span.status, is_same_load=bool(reading.load) and reading.load == self._load,
+            last_look_us=span.until_us if span and not stepped else None,
         )  # fmt: skip
         rows.extend(told.sightings)
         self._watch(

@@ -150,6 +150,7 @@ class Opens:
         before: str,
         is_same_load: bool,
         at_us: int,
+        last_look_us: int | None = None,
     ) -> Verdict:
         """One look at a device's lists.
 
@@ -159,6 +160,7 @@ class Opens:
             since_us: the look before, where watching went on from there; None where it did not.
             before: the status at that look.
             is_same_load: the driver was not let go in between.
+            last_look_us: the look before, however long ago: a list that went round lost rows since then.
 
         Returns:
             The verdict. Who left no row although none was lost has opened the device and not used it.
@@ -174,7 +176,8 @@ class Opens:
         is_unbroken = since_us is not None and is_same_load and before in (UnknownReason.EMPTY_LEDGER, IDLE)
         if is_empty and is_unbroken and sees_all:
             status, detail = self._idle(device.uuid, from_us)
-        lost_since_us = from_us if loss == UnknownReason.RING_OVERFLOW else None
+        is_round = loss == UnknownReason.RING_OVERFLOW
+        lost_since_us = (from_us if last_look_us is None else last_look_us) if is_round else None
         sightings = self._settle(device.uuid, found.fresh, living, lost_since_us, at_us, names.method)
         (self._living.add if living else self._living.discard)(device.uuid)
         return Verdict(status=status, loss=loss, detail=detail, sightings=tuple(sightings))

@@ -1,0 +1,43 @@
+"""Verifying reserved time: a record that the events do not give is found, whoever wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from control_plane import ControlPlane
+from gpuledger.model.rows import UsageRecord
+from gpuledger.operations.verify_reserved import differences
+
+
+def test_a_record_out_of_nowhere_is_found(tmp_path: Path) -> None:
+    """Properly chained, and not what the events say; the others are."""
+    plane = ControlPlane(tmp_path / "plane.db")
+    plane.run("a", 0, 3, plane.placement())
+    plane.meter(4)
+    assert list(differences(plane.ledger, now_us=plane.at(5))) == []
+    (record, *_) = plane.ledger.scan(UsageRecord)
+    forged = UsageRecord(
+        meter=record.meter, hour_us=record.hour_us, host="n9", device=record.device, subject=record.subject,
+        context="reserved", quantity=7, evidence_count=1, evidence_hash="00", recorded_at_us=0,
+    )  # fmt: skip
+    plane.ledger.append([forged], writer="box.meter", at_us=plane.at(5))
+    (said,) = differences(plane.ledger, now_us=plane.at(5))
+    assert "n9" in said
+    assert "-7" in said
+    plane.ledger.close()
+
+
+def test_what_waits_for_the_next_pass_is_no_difference(tmp_path: Path) -> None:
+    """Nor is what came late for a final hour: that is listed by blind."""
+    plane = ControlPlane(tmp_path / "plane.db")
+    plane.run("a", 0, 3, plane.placement())
+    plane.meter(4)
+    plane.tell("a", "stopped", 1)
+    assert list(differences(plane.ledger, now_us=plane.at(5))) == []
+    plane.run("b", 54, 55, plane.placement("n2"))
+    plane.meter(60)
+    assert list(differences(plane.ledger, now_us=plane.at(61))) == []
+    steps: list[tuple[int, int]] = []
+    list(differences(plane.ledger, now_us=plane.at(61), progress=lambda done, of: steps.append((done, of))))
+    assert steps == [(1, 1)]
+    plane.ledger.close()
