@@ -141,7 +141,7 @@ def test_xdmod(box: Box, real: Path) -> None:
 
 
 def test_a_dump_of_half_the_people_ends_nobody_else(box: Box, tmp_path: Path) -> None:
-    """Ann's job was seen at 10:30; a later dump of bob's alone adds no hour to it, and one of both does, to what is recorded."""
+    """Ann's job was seen at 10:30; a later dump of bob's alone adds no hour to it, and one of both does."""
     header = "JobID|User|State|Start|End|ElapsedRaw|AllocTRES\n"
 
     def dump(*rows: tuple[str, str, int]) -> str:

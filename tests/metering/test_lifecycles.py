@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -120,7 +121,7 @@ def test_order_of_evidence_does_not_matter_and_spans_are_apart(told: list, shuff
     assert intervals(shuffled) == intervals(events)
     assert holdings(shuffled) == holdings(events)
     for stays in (intervals(events), holdings(events)):
-        for before, after in zip(stays, stays[1:], strict=False):
+        for before, after in pairwise(stays):
             assert not isinstance(before.until_us, Missing)
             assert before.until_us <= after.since_us
     for stay in intervals(events):

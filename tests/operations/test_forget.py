@@ -7,14 +7,17 @@ import pytest
 from gpuledger.errors import Misconfigured, Refused
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.forgetting import Choice, ForgetReport
+from gpuledger.model.lifecycle import Placement, State, Transition
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US
+from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations.blind import blind
 from gpuledger.operations.explain import explain
 from gpuledger.operations.forget import forget
 from gpuledger.operations.journal import journal
 from gpuledger.operations.meter import meter
 from gpuledger.operations.smi import smi
+from gpuledger.operations.transition import record_transitions
 from gpuledger.operations.usage import usage
 from gpuledger.operations.verify import verify
 
@@ -152,3 +155,22 @@ def test_a_process_that_lives_on_stays_forgotten(machine) -> None:
     agent.stop()
     report = smi(machine.ledger, at_us=machine.clock.now_us(), now_us=machine.clock.now_us())
     assert [one.service for one in report.devices[0].processes] == ["forgotten"]
+
+
+def test_whose_workload_it_was_can_be_forgotten(box) -> None:
+    """By user, or once it has long stopped; one that still runs was seen a moment ago; its events stand."""
+    told = [
+        Transition(
+            workload=name, event_id=state, state=State(state), at_us=box.at(minute), source="ctl", user="alice",
+            placement=Placement(class_name="L4") if state == "provisioning" else None,
+        )
+        for name, state, minute in [
+            ("old", "provisioning", 1), ("old", "stopped", 2), ("new", "provisioning", 1), ("new", "running", 2),
+        ]
+    ]  # fmt: skip
+    record_transitions(box.ledger, told, writer="box.transition", now_us=box.at(10))
+    report = ask(box, done=True, before_us=box.at(60))
+    assert (report.dropped, [line.subject for line in report.lines]) == (1, ["workload:old"])
+    assert ask(box, done=True, user="alice").dropped == 1
+    assert b"alice" not in bytes_of(box)
+    assert box.ledger.count(WorkloadEvent) == 4

@@ -10,7 +10,7 @@ import pytest
 
 from gpuledger.errors import BadInput
 from gpuledger.operations import reading_files
-from gpuledger.operations.reading_files import read_text
+from gpuledger.operations.reading_files import read_bytes, read_text
 
 
 @pytest.mark.parametrize("content", [b"pid, time\n", b"\xef\xbb\xbf" + b"pid, time\n", "pid, time\n".encode("utf-16")])
@@ -55,3 +55,22 @@ def test_a_file_larger_than_the_bound_is_refused(tmp_path: Path, monkeypatch: py
     with pytest.raises(BadInput) as refused:
         read_text(path)
     assert refused.value.code == "too-large"
+
+
+def test_bytes_are_read_as_they_are(tmp_path: Path) -> None:
+    """Slurm prints what is no UTF-8; a file larger than asked for says how to split it."""
+    path = tmp_path / "sacct.txt"
+    path.write_bytes(b"name\xff\n")
+    assert read_bytes(path) == b"name\xff\n"
+    with pytest.raises(BadInput) as refused:
+        read_bytes(path, most=3, split="by month")
+    assert (refused.value.code, refused.value.hint) == ("too-large", "by month")
+
+
+def test_what_text_was_meant_is_the_callers_to_say(tmp_path: Path) -> None:
+    """A trace is not what nvidia-smi printed."""
+    path = tmp_path / "trace.csv"
+    path.write_bytes(b"\xff")
+    with pytest.raises(BadInput) as refused:
+        read_text(path, hint="a trace is CSV")
+    assert refused.value.hint == "a trace is CSV"

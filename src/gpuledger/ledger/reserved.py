@@ -160,6 +160,7 @@ class Reading:
     def __init__(self, ledger: Ledger, marks: Mapping[str, int]) -> None:
         self._cursor: DBAPICursor = bare_cursor(ledger.connection)
         self._marks = dict(marks)
+        self._knows_subjects = False
         for name, columns in _RELATIONS.items():
             self._cursor.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({columns})")
             self._cursor.execute(f"DELETE FROM {name}")  # noqa: S608 a name from above
@@ -290,6 +291,7 @@ class Reading:
         self._see(seen)
         self._cursor.execute("DELETE FROM metered_subject")
         self._cursor.execute(_SUBJECTS)
+        self._knows_subjects = False
         found: list[Written] = []
         for statement in (_RECORDED, _CORRECTED):
             self._cursor.execute(statement)
@@ -300,8 +302,10 @@ class Reading:
     def written_of_all(self, hours: Iterable[tuple[int, int]]) -> list[Written]:
         """Records and corrections of whole hours, of whoever has any."""
         self._fill_hours(hours)
-        self._cursor.execute("DELETE FROM metered_subject")
-        self._cursor.execute(_ALL_SUBJECTS)
+        if not self._knows_subjects:
+            self._cursor.execute("DELETE FROM metered_subject")
+            self._cursor.execute(_ALL_SUBJECTS)
+            self._knows_subjects = True
         found: list[Written] = []
         for statement in (_ALL_RECORDED, _ALL_CORRECTED):
             self._cursor.execute(statement)

@@ -81,10 +81,12 @@ WATCH = _table(
     "watch",
     "A span in which one source looked at one host or device, with its status.",
     ("host", "device", "source", "method", "since_us", "until_us", "status"),
-    _text("host", _HOST),
+    _text("host", "The machine's name; of a controller its own."),
     _text("device", "UUID of the GPU; empty when the source watches the whole host."),
-    _text("source", "What looked: driver (accounting and living lists) or process (naming)."),
-    _text("method", "nvml, nvidia-smi, import or simulated for drivers; ebpf, connector or poll for naming."),
+    _text("source", "What looked: driver (accounting and living lists), process (naming), controller (it is alive)."),
+    _text(
+        "method", "nvml, nvidia-smi, import or simulated for drivers; ebpf, connector or poll for naming; heartbeat."
+    ),
     _whole("interval_ms", "Time between two looks, ms; 0 where it looked once."),
     _whole("since_us", "Start of the span, microseconds UTC; equal to until_us for a single look."),
     _whole("until_us", "End of the span, microseconds UTC."),

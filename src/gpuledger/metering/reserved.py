@@ -8,7 +8,7 @@ final: a late fact becomes a correction for 48 hours, and afterwards a differenc
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gpuledger.metering.records import LATE_EVIDENCE, evidence_hash
 from gpuledger.model.moments import HOUR_US
@@ -41,9 +41,9 @@ class Standing:
 @dataclass(slots=True)
 class _Derived:
     workload: str
-    quantity: int = 0
-    is_declared: bool = True
-    evidence: set[str] = field(default_factory=set)
+    quantity: int
+    is_declared: bool
+    evidence: tuple[str, ...]
 
 
 def book(
@@ -78,6 +78,7 @@ def book(
     records: list[UsageRecord] = []
     corrections: list[UsageCorrection] = []
     late: list[Difference] = []
+    hashes: dict[tuple[str, ...], str] = {}  # the hours of one interval rest on the same events
     for key in sorted({*derived, *standing}):
         now, stood = derived.get(key), standing.get(key)
         quantity = now.quantity if now else 0
@@ -98,12 +99,14 @@ def book(
                 )
             )  # fmt: skip
             continue
-        refs = now.evidence if now else set(behind(workload))
+        refs = now.evidence if now else tuple(behind(workload))
+        if refs not in hashes:
+            hashes[refs] = evidence_hash(refs)
         if inserted:
             records.append(
                 UsageRecord(
                     meter=meter, hour_us=hour_us, host=host, device=device, subject=subject, context=RESERVED,
-                    quantity=quantity, evidence_count=len(refs), evidence_hash=evidence_hash(refs),
+                    quantity=quantity, evidence_count=len(refs), evidence_hash=hashes[refs],
                     recorded_at_us=recorded_at_us,
                 )
             )  # fmt: skip
@@ -112,7 +115,7 @@ def book(
                 UsageCorrection(
                     meter=meter, hour_us=hour_us, host=host, device=device, subject=subject,
                     correction_number=(stood.last_number if stood else 0) + 1, delta=delta,
-                    reason=reason or LATE_EVIDENCE, evidence_count=len(refs), evidence_hash=evidence_hash(refs),
+                    reason=reason or LATE_EVIDENCE, evidence_count=len(refs), evidence_hash=hashes[refs],
                     recorded_at_us=recorded_at_us,
                 )
             )  # fmt: skip
@@ -138,11 +141,12 @@ def _by_key(
             key = (meter.name, time.hour_us, placement.machine, f"{PLACED}{time.placement}", time.subject)
             amount = derived.get(key)
             if amount is None:
-                amount = derived[key] = _Derived(time.workload)
+                derived[key] = _Derived(time.workload, seconds, time.is_declared, time.evidence)
+                continue
             # two workloads share a subject only where no text names them: each is rounded by itself
             amount.quantity += seconds
             amount.is_declared = amount.is_declared and time.is_declared
-            amount.evidence.update(time.evidence)
+            amount.evidence = tuple(dict.fromkeys((*amount.evidence, *time.evidence)))
     return derived, unplaced
 
 

@@ -80,9 +80,10 @@ class Watch(Row):
     Args:
         host: machine name.
         device: GPU UUID; empty when the source watches the whole host (process naming).
-        source: ``driver`` (accounting and living lists) or ``process`` (naming).
+        source: ``driver`` (accounting and living lists), ``process`` (naming), or ``controller``: a control plane
+            that is alive, under its name as host.
         method: ``nvml``, ``nvidia-smi``, ``import``, ``simulated`` for drivers; ``ebpf``, ``connector`` or
-            ``poll`` for naming.
+            ``poll`` for naming; ``heartbeat`` of a controller, ``sql`` for where a query's cursor stood.
         interval_ms: time between two looks in ms; 0 where it looked once.
         since_us: start of the span, microseconds UTC; equal to ``until_us`` for a single look.
         until_us: end of the span.

@@ -11,9 +11,11 @@ from gpuledger.ledger.store import Ledger
 from gpuledger.ledger.verify import verify_ledger
 from gpuledger.model.durations import several
 from gpuledger.model.forgetting import Choice, ForgetReport
+from gpuledger.model.lifecycle import ENDED
 from gpuledger.model.meters import GPU_CONTEXT
 from gpuledger.model.missing import Missing
 from gpuledger.model.rows import ProcessIdentity, Sighting, Watch
+from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations.usage import answer_window, policies, window
 
 _NOT_DONE = Missing("nothing was dropped")
@@ -57,7 +59,7 @@ def forget(
     texts = ledger.texts(None)
     versions = policies(ledger, now_us=now_us)
     naming = Naming(texts=texts, versions=versions)
-    read_us, seen_us = _last_seen(ledger, choice.before_us)
+    read_us, seen_us = _last_seen(ledger, choice.before_us, now_us)
     keys = chosen(choice, texts, naming, seen_us, now_us=now_us)
     dropped = _drop(ledger, keys, host=host, writer=writer, now_us=now_us) if done else 0
     return ForgetReport(
@@ -73,8 +75,10 @@ def forget(
     )
 
 
-def _last_seen(ledger: Ledger, before_us: int | Missing) -> tuple[dict[str, int], dict[str, int]]:
+def _last_seen(ledger: Ledger, before_us: int | Missing, now_us: int) -> tuple[dict[str, int], dict[str, int]]:
     """By key, when its text was last read, and when one of its processes was last seen alive, as far as it matters.
+
+    A workload's text is read with each of its events, and alive until its last one is a stop.
 
     Looks tell of a daemon that was read months ago; only those since ``before_us`` can keep its text.
     """
@@ -83,7 +87,14 @@ def _last_seen(ledger: Ledger, before_us: int | Missing) -> tuple[dict[str, int]
     for row in ledger.scan(ProcessIdentity):
         read_us[row.text_key] = max(row.seen_at_us, read_us.get(row.text_key, row.seen_at_us))
         processes.setdefault((row.host, row.boot_id, row.pid, row.start_ticks), set()).add(row.text_key)
+    stands: dict[str, WorkloadEvent] = {}
+    for event in ledger.scan(WorkloadEvent, order="time"):
+        read_us[event.subject] = max(event.at_us, read_us.get(event.subject, event.at_us))
+        stands[event.workload] = event
     seen_us = dict(read_us)
+    for event in stands.values():
+        if event.state not in ENDED:
+            seen_us[event.subject] = now_us  # it holds devices, or waits for them
     if not isinstance(before_us, Missing):
         for look in ledger.scan(Sighting, since_us=before_us):
             for key in processes.get((look.host, look.boot_id, look.pid, look.start_ticks), ()):

@@ -20,7 +20,7 @@ from gpuledger.model.moments import MINUTE_US, iso
 from gpuledger.model.problem import Problem
 from gpuledger.model.rows import Row
 from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
-from gpuledger.operations.lives import Life, hold_changes, refuse_between, refuse_next, settle_claim
+from gpuledger.operations.lives import Life, hold_changes, refusals_next, refuse_between, settle_claim
 from gpuledger.operations.occupancy import Holder, stays_of
 from gpuledger.operations.workload_memory import Memory
 
@@ -48,6 +48,7 @@ class Batch:
         self._stored: dict[tuple[str, str], WorkloadEvent] = {}
         self._key_by_id: dict[int, str] = {}  # a placement is hashed once, not once for each of its events
         self._told: dict[str, Placement] = {}
+        self._ends: dict[str, list[int]] = {}  # the stops of this very call: what it takes it may let go again
         self.known: list[tuple[str, str]] = []
         self.problems: list[Problem] = []
 
@@ -64,7 +65,11 @@ class Batch:
         self._memory.catch_up()
         self._load(told)
         rows: list[Row] = []
-        for transition in _in_order(told):
+        in_order = _in_order(told)
+        for transition in in_order:
+            if transition.state in ENDED:
+                self._ends.setdefault(transition.workload, []).append(transition.at_us)
+        for transition in in_order:
             if (event := self._event(transition)) is not None:
                 rows.append(event)
                 rows.extend(self._place(event))
@@ -165,6 +170,10 @@ class Batch:
                 raise Refused("conflict", message, hint="give the new event an id of its own: --id")
             self.problems.append(Problem(code="conflict", message=f"{message}; the first stays", where=stored.ref))
             return None
+        if not placement and transition.state is State.PROVISIONING and not self._imported:
+            held = life.active_claim(transition.at_us)
+            if held is not None and not isinstance(held.expires_at_us, Missing):
+                placement = held.placement  # what was admitted is what is provisioned
         life.sequence += 1
         life.subject = self._subject(transition, life)
         event = WorkloadEvent(
@@ -210,8 +219,9 @@ class Batch:
             ("at", iso(stored.at_us), iso(transition.at_us)),
             ("source", stored.source, transition.source),
             ("requested class", stored.requested_class, transition.requested_class),
-            ("placement", self._words(stored.placement), self._words(placement)),
         ]
+        if placement:
+            pairs.append(("placement", self._words(stored.placement), self._words(placement)))
         text = self._texts.get(stored.subject)  # None where it was forgotten: nothing is left to compare
         if text is not None:
             told = (transition.user, transition.team, transition.project, transition.labels_json)
@@ -230,7 +240,8 @@ class Batch:
         life = self._lives[event.workload]
         if not life.is_last(event):
             return self._place_between(life, event)
-        self._told_or_refused(refuse_next(life, event), event)
+        for broken in refusals_next(life, event):
+            self._told_or_refused(broken, event)
         held, placement = life.holds, life.placement
         if not life.put_last(event):
             return []
@@ -243,14 +254,16 @@ class Batch:
         if held and not (life.holds and life.placement == placement):
             self._occupancy.end(life.workload, placement, event.at_us)
         if life.holds and not (held and life.placement == placement):
-            self._check_capacity(Stay(since_us=event.at_us, until_us=OPEN, placement=life.placement), event)
+            until_us = next((at_us for at_us in self._ends.get(life.workload, ()) if at_us > event.at_us), OPEN)
+            self._check_capacity(Stay(since_us=event.at_us, until_us=until_us, placement=life.placement), event)
             self._occupancy.begin(life.workload, life.placement, event.at_us)
         return holds
 
     def _place_between(self, life: Life, event: WorkloadEvent) -> list[Hold]:
         before, held = list(life.stand), life.stays()
         stands = life.put_between(event)
-        self._told_or_refused(refuse_between(life, before, event), event)
+        if (refusal := refuse_between(life, before, event)) is not None:
+            self._told_or_refused(refusal, event)
         if not stands:
             return []
         stays = life.stays()
@@ -269,14 +282,11 @@ class Batch:
         last = max((event for event in life.events if event.is_declared), key=lambda event: event.sequence)
         return settle_claim(life, last, is_late=False)
 
-    def _told_or_refused(self, refusal: GpuledgerError | None, event: WorkloadEvent) -> None:
-        if refusal is None:
-            return
+    def _told_or_refused(self, refusal: GpuledgerError, event: WorkloadEvent) -> None:
         if not self._imported:
             raise refusal
         if refusal.code == "no-placement":
-            message = f"{event.workload} {event.state} at {iso(event.at_us)} and nothing says where"
-            self.problems.append(Problem(code="unplaced", message=message, where=event.event_id))
+            self.problems.append(Problem(code="unplaced", message=refusal.message, where=event.event_id))
         elif self._lives[event.workload].stand or event.state in ENDED:
             self.problems.append(Problem(code=refusal.code, message=refusal.message, where=event.event_id))
 

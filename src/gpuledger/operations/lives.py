@@ -129,14 +129,14 @@ class Life:
             self.has_ended = event.state in ENDED or (self.has_ended and event.state != State.PROVISIONING)
 
 
-def refuse_next(life: Life, event: WorkloadEvent) -> GpuledgerError | None:
-    """Why an event may not come after all others of its workload; None when it may."""
-    state = event.state
-    if state not in _NEXT[life.state]:
-        return _forbidden(life.stand[-1] if life.stand else None, event)
-    if state in METERED and not event.placement and not life.placement:
-        return _unplaced(event)
-    return None
+def refusals_next(life: Life, event: WorkloadEvent) -> list[GpuledgerError]:
+    """Why an event may not come after all others of its workload; empty when it may."""
+    found = []
+    if event.state not in _NEXT[life.state]:
+        found.append(_forbidden(life.stand[-1] if life.stand else None, event))
+    if event.state in METERED and not event.placement and not life.placement:
+        found.append(_unplaced(event))
+    return found
 
 
 def refuse_between(life: Life, before: list[WorkloadEvent], event: WorkloadEvent) -> GpuledgerError | None:

@@ -167,24 +167,22 @@ def booked(
     )
 
 
-def booked_all(
-    ledger: Ledger, hours: Sequence[int], finality: Finality, seen: Mapping[str, int], *, now_us: int
-) -> list[Difference]:
-    """Every difference between records and events of these covered hours, out of events numbered up to ``seen``."""
-    with reading(ledger, seen) as read:
-        read.want_living(hours[0], hours[-1] + HOUR_US)
-        times = list(read.times(whole(hours), until_us=finality.spans[-1][1]))
-        stood = standing(read.written_of_all(whole(hours)))
-        booking = book(
-            times,
-            stood,
-            placements(read, {time.placement for time in times}),
-            is_covered=lambda _: True,
-            is_final=lambda _: True,
-            recorded_at_us=now_us,
-            is_listed=True,
-        )
-    return list(booking.late)
+def contradictions(
+    read: Reading, hours: Sequence[int], *, closed_us: int, recorded_at_us: int
+) -> tuple[Difference, ...]:
+    """Every difference between records and events of these covered hours; whoever is asked for already is dropped."""
+    read.want((), 0)
+    read.want_living(hours[0], hours[-1] + HOUR_US)
+    times = list(read.times(whole(hours), until_us=closed_us))
+    return book(
+        times,
+        standing(read.written_of_all(whole(hours))),
+        placements(read, {time.placement for time in times}),
+        is_covered=lambda _: True,
+        is_final=lambda _: True,
+        recorded_at_us=recorded_at_us,
+        is_listed=True,
+    ).late
 
 
 def _placed_late(ledger: Ledger, booking: Booking, seen: Mapping[str, int]) -> frozenset[tuple[str, int]]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from gpuledger.ledger.reserved import reading
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.moments import HOUR_US, iso
+from gpuledger.model.reserved import Difference
 from gpuledger.model.rows import Pass
-from gpuledger.operations.meter_reserved import Finality, booked_all
+from gpuledger.operations.meter_reserved import Finality, contradictions
 from gpuledger.operations.touched import seen_by
 
 _CHUNK_HOURS = 7 * 24
@@ -23,18 +24,21 @@ def differences(ledger: Ledger, *, now_us: int, progress: Callable[[int, int], N
     passes = list(ledger.scan(Pass))
     seen = seen_by(passes)
     finality = Finality(passes, now_us=now_us)
-    late: dict[int, set[str]] = {}
+    found: list[Difference] = []
     chunks = list(_chunks(finality.spans))
-    for done, hours in enumerate(chunks, start=1):
-        for one in booked_all(ledger, hours, finality, seen, now_us=now_us):
-            if finality.is_final(one.hour_us) and one.workload in _late(ledger, finality, one.hour_us, seen, late):
-                continue
-            yield (
-                f"{one.meter} {iso(one.hour_us)} {one.host} {one.device} {one.workload}: "
-                f"derived again it differs by {one.derived - one.recorded:+d}"
-            )
-        if progress is not None:
-            progress(done, len(chunks))
+    with reading(ledger, seen) as read:
+        for done, hours in enumerate(chunks, start=1):
+            found += contradictions(read, hours, closed_us=finality.spans[-1][1], recorded_at_us=now_us)
+            if progress is not None:
+                progress(done, len(chunks))
+    late: dict[int, set[str]] = {}
+    for one in found:
+        if finality.is_final(one.hour_us) and one.workload in _late(ledger, finality, one.hour_us, seen, late):
+            continue
+        yield (
+            f"{one.meter} {iso(one.hour_us)} {one.host} {one.device} {one.workload}: "
+            f"derived again it differs by {one.derived - one.recorded:+d}"
+        )
 
 
 def _late(

@@ -35,12 +35,12 @@ def read(url: str, query: str, *, cursor: str = "", after: int | str | None = No
         address = sa.make_url(url)
         _refuse_absent(address)
         engine = sa.create_engine(address, poolclass=sa.NullPool)
-    except sa.exc.ArgumentError:
-        raise Misconfigured("bad-database", "--database is not the URL of a database", hint="sqlite:///PATH") from None
     except (sa.exc.NoSuchModuleError, ModuleNotFoundError) as error:
         raise Unavailable(
             "database-driver", f"this database needs a driver: {error}", hint="pip install psycopg"
         ) from None
+    except sa.exc.ArgumentError:
+        raise Misconfigured("bad-database", "--database is not the URL of a database", hint="sqlite:///PATH") from None
     text, values = query.strip().rstrip(";"), {}
     if cursor:
         text = f"SELECT * FROM ({text}) AS told"  # noqa: S608 the query is the user's own, the name was checked

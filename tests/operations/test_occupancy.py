@@ -1,0 +1,86 @@
+"""Who holds a device from when to when, as it is asked, written and overwritten by others."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from gpuledger.metering.lifecycles import OPEN, Stay
+from gpuledger.model.lifecycle import Placement, State, Transition
+from gpuledger.operations.occupancy import Occupancy
+from gpuledger.operations.transition import record_transitions
+
+HALF = Placement(class_name="L4", devices=("GPU-a",), share=Fraction(1, 2))
+THIRD = Placement(class_name="L4", devices=("GPU-a", "GPU-b"), count=2, share=Fraction(1, 3))
+
+
+@pytest.fixture
+def occupancy(box) -> Occupancy:
+    """Of a ledger in which v held half of a device for minutes 10 to 20, and w holds a third of two from 15 on."""
+    steps = [
+        ("v", "provisioning", 10, HALF), ("v", "stopped", 20, None), ("w", "provisioning", 15, THIRD),
+    ]  # fmt: skip
+    told = [
+        Transition(
+            workload=name, event_id=state, state=State(state), at_us=box.at(minute), source="ctl", placement=placement
+        )
+        for name, state, minute, placement in steps
+    ]
+    record_transitions(box.ledger, told, writer="box.a", now_us=box.at(60))
+    found = Occupancy(box.ledger)
+    found.catch_up()
+    return found
+
+
+def beside(occupancy: Occupancy, box, device: str, since: float, until: float | None, workload: str = "x") -> list:
+    """Who holds most of a device at once, by name."""
+    until_us = OPEN if until is None else box.at(until)
+    return [holder.workload for holder in occupancy.beside(workload, device, box.at(since), until_us)]
+
+
+def test_the_most_at_once_within_a_span(occupancy: Occupancy, box) -> None:
+    """Half-open: who lets go at a moment is not there at it."""
+    assert occupancy.watch({"GPU-a", "GPU-b"}, box.at(0)) == {"GPU-a", "GPU-b"}
+    assert beside(occupancy, box, "GPU-a", 0, 10) == []
+    assert beside(occupancy, box, "GPU-a", 0, 12) == ["v"]
+    assert beside(occupancy, box, "GPU-a", 0, None) == ["v", "w"]
+    assert beside(occupancy, box, "GPU-a", 20, None) == ["w"]
+    assert beside(occupancy, box, "GPU-a", 0, None, "w") == ["v"]
+    assert beside(occupancy, box, "GPU-b", 0, None) == ["w"]
+
+
+def test_only_what_is_asked_for_is_read(occupancy: Occupancy, box) -> None:
+    """And read again when an earlier moment is asked for."""
+    assert not occupancy.knows("GPU-a")
+    occupancy.watch({"GPU-a"}, box.at(30))
+    assert beside(occupancy, box, "GPU-a", 30, None) == ["w"]
+    assert occupancy.watch({"GPU-a"}, box.at(40)) == set()
+    assert occupancy.watch({"GPU-a"}, box.at(5)) == {"GPU-a"}
+    assert beside(occupancy, box, "GPU-a", 5, None) == ["v", "w"]
+
+
+def test_what_is_judged_is_remembered_at_once(occupancy: Occupancy, box) -> None:
+    """Begun, ended, replaced; devices that nobody asked about cost nothing."""
+    occupancy.watch({"GPU-a"}, box.at(0))
+    occupancy.begin("u", HALF.key, box.at(25))
+    assert beside(occupancy, box, "GPU-a", 25, None) == ["w", "u"]
+    occupancy.end("u", HALF.key, box.at(27))
+    assert beside(occupancy, box, "GPU-a", 27, None) == ["w"]
+    assert beside(occupancy, box, "GPU-a", 26, 27) == ["w", "u"]
+    occupancy.replace("u", [Stay(since_us=box.at(40), until_us=box.at(50), placement=HALF.key)])
+    assert beside(occupancy, box, "GPU-a", 26, 27) == ["w"]
+    assert beside(occupancy, box, "GPU-a", 30, None) == ["w", "u"]
+    occupancy.end("nobody", HALF.key, box.at(27))
+    occupancy.begin("u", "unknown placement", 1)
+
+
+def test_what_others_wrote_is_caught_up_with(occupancy: Occupancy, box) -> None:
+    """By any writer, and only what changed is read."""
+    occupancy.watch({"GPU-a"}, box.at(0))
+    stop = Transition(workload="w", event_id="s", state=State.STOPPED, at_us=box.at(30), source="ctl")
+    record_transitions(box.ledger, [stop], writer="box.b", now_us=box.at(60))
+    assert beside(occupancy, box, "GPU-a", 35, None) == ["w"]
+    assert occupancy.catch_up() == {"w"}
+    assert beside(occupancy, box, "GPU-a", 35, None) == []
+    assert occupancy.catch_up() == set()
