@@ -167,7 +167,7 @@ def test_made_rows_are_made_once_nobody_else_can_write(place: Path, make) -> Non
     with Ledger.open(place, mode="append") as one, Ledger.open(place, mode="append", busy_timeout_ms=1) as other:
 
         def count() -> list[Row]:
-            with pytest.raises(Unavailable, match="busy|another"):
+            with pytest.raises(Unavailable, match=r"busy|another"):
                 other.append([make.watch(9)], writer="b.agent", at_us=1)
             return [make.watch(one.count(Watch))]
 

@@ -61,5 +61,6 @@ def test_the_teams_in_force_are_those_of_the_newest_version_in_effect(box) -> No
             document=f"owners: {{namespaces: {{a: {{team: {team}}}}}}}\n",
         )  # fmt: skip
         box.ledger.append([row], writer="box.apply", at_us=1)
+    memory.catch_up()
     assert memory.teams_in_force(box.ledger, box.at(9)) == {"vision"}
     assert memory.teams_in_force(box.ledger, box.at(61)) == {"nlp"}

@@ -323,6 +323,16 @@ def test_a_restart_goes_on_where_the_run_before_stopped() -> None:
     assert beyond.watches("process") == [(-60.0, 0.0, "watch-gap"), (0.0, 0.0, "ok")]
 
 
+def test_events_before_a_restart_were_heard_by_nobody() -> None:
+    """However soon it came: the driver's list tells of the time between; a reader that was not there cannot."""
+    restarted = Watching(Memory(looked_us={("driver", GPU): T0 - SECOND, ("process", ""): T0 - SECOND}))
+    restarted.look(0, on_minor(reading([finished(1, T0)])), heard())
+    restarted.look(1, on_minor(reading([finished(1, T0)])), heard())
+    restarted.end(1)
+    assert restarted.watches() == [(-1.0, 0.0, "ok"), (0.0, 1.0, "ok")]
+    assert restarted.watches("process") == [(-1.0, 0.0, "watch-gap"), (0.0, 0.0, "ok"), (0.0, 1.0, "ok")]
+
+
 def test_a_driver_that_does_not_answer_is_unknown_for_every_device_known() -> None:
     """No answer is not an empty list."""
     watching = Watching()

@@ -266,12 +266,19 @@ def in_transaction(connection: sa.Connection) -> bool:
     return driver.in_transaction
 
 
-def write_stamp(connection: sa.Connection) -> tuple[int, int]:
-    """Changes whenever anybody writes: one number for all others, one for this connection itself."""
+def others_wrote(connection: sa.Connection) -> int:
+    """Changes whenever another connection has committed."""
+    cursor = bare_cursor(connection)
+    cursor.execute("PRAGMA data_version")
+    ((version,),) = cursor.fetchall()
+    return int(version)
+
+
+def own_changes(connection: sa.Connection) -> int:
+    """Grows with every row that this connection writes."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
-    cursor = driver.execute("PRAGMA data_version")
-    return (int(cursor.fetchone()[0]), driver.total_changes)
+    return driver.total_changes
 
 
 def erase_traces(connection: sa.Connection, path: Path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from hashlib import sha256
+from numbers import Rational
 
 from gpuledger.errors import Misconfigured
 from gpuledger.model.missing import Missing
@@ -89,7 +90,7 @@ class Placement:
     def __post_init__(self) -> None:
         if not self.class_name:
             raise _bad("no class: a placement without one would be usage of nothing", "--class H100-80GB")
-        if type(self.share) is not Fraction and type(self.share) is not int:
+        if not isinstance(self.share, Rational):
             raise _bad(f"a share of {self.share!r} is not exact: give a Fraction", "Fraction(1, 4)")
         if not 0 < self.share <= 1:
             raise _bad(f"a share of {self.share}: above 0 and at most 1 of each device", "--share 1/4")

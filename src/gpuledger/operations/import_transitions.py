@@ -112,9 +112,8 @@ def import_transitions(
     last = {each.workload: each for each in sorted(told, key=lambda each: each.at_us)}
     running = sum(each.state in HOLDING for each in last.values())
     if running and as_of_us is None:
-        message = (
-            f"{running} workloads are open, and nothing says until when: metered to their last event; --as-of TIME"
-        )
+        open_ones = several(running, "workload")
+        message = f"nothing says until when {open_ones} still ran: metered to the last event of each; --as-of TIME"
         problems.append(Problem(code="as-of-unknown", message=message, where=path))
     return HistoryReport(
         path=path,

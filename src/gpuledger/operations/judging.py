@@ -58,11 +58,11 @@ class Batch:
         Raises:
             Refused, Misconfigured: as :func:`gpuledger.operations.transition.record_transitions` says.
         """
+        self._memory.catch_up()
         self._check_teams(transitions)
         told = self._not_ahead(transitions)
         if not told:
             return []
-        self._memory.catch_up()
         self._load(told)
         rows: list[Row] = []
         in_order = _in_order(told)

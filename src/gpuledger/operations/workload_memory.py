@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from gpuledger.ledger import workloads
-from gpuledger.ledger.sqlite import write_stamp
+from gpuledger.ledger.sqlite import others_wrote, own_changes
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.rows import Row
@@ -33,13 +33,14 @@ class Memory:
         self.lives: dict[str, Life] = {}
         self.texts: dict[str, IdentityText] = {}
         self.version = -1
+        self._knows_policy = False
         self.teams: list[tuple[int, frozenset[str]]] = []
 
     def catch_up(self) -> None:
         """Drop what may have changed; in the transaction, so that it holds until its rows are written."""
-        stamp = write_stamp(self._ledger.connection)
-        self._others = stamp[0]
-        if stamp != self._stamp:
+        self._others = others_wrote(self._ledger.connection)
+        if (self._others, own_changes(self._ledger.connection)) != self._stamp:
+            self._knows_policy = False
             for name in self.occupancy.catch_up():
                 self.lives.pop(name, None)
             self.texts.clear()  # some may be forgotten
@@ -52,11 +53,12 @@ class Memory:
         if added:
             self.occupancy.wrote(writer, added)
         # the number of others as it was in the transaction: whoever wrote since is not missed
-        self._stamp = (self._others, write_stamp(self._ledger.connection)[1])
+        self._stamp = (self._others, own_changes(self._ledger.connection))
 
     def teams_in_force(self, ledger: Ledger, now_us: int) -> frozenset[str]:
         """The teams that the policy in force lists; empty where it lists none, or there is no policy."""
-        version = workloads.newest_policy(ledger.connection)
+        version = self.version if self._knows_policy else workloads.newest_policy(ledger.connection)
+        self._knows_policy = True
         if version != self.version:
             self.version = version
             self.teams = [

@@ -244,7 +244,8 @@ class Observer:
         else:
             first = False
         listened = source == "process" and method in BY_EVENTS and not first  # events are taken up between looks too
-        is_late = earlier_us is not None and not 0 <= at_us - earlier_us <= self.beat.gap_us
+        deaf = source == "process" and method in BY_EVENTS and first  # events from before it began went unheard
+        is_late = earlier_us is not None and not 0 <= at_us - earlier_us <= (0 if deaf else self.beat.gap_us)
         paused = is_late and not stepped and not listened
         if paused and earlier_us is not None:
             rows.extend(span.cut(at_us))
