@@ -71,3 +71,11 @@ def test_what_a_sentence_is_folded_into_stands_further_in(printed) -> None:
     assert printed(indented(sentence), 40) == "  box GPU-5a3c1f2e  from here to there\n    4 min 29 s"
     assert printed(Hanging(sentence, 30), 30).splitlines()[1].startswith(" " * 15 + "GPU")
     assert printed(stacked(sentence), 80) == sentence.plain
+
+
+def test_a_sentence_after_a_label_uses_the_whole_line(printed) -> None:
+    """What stands under the label needs no margin at the right: each line has the same room."""
+    told = Text("ok      chain  every row is the one that was hashed, in its place")
+    lines = printed(Hanging(told, 15, starts_at=15), 40).splitlines()
+    assert lines == ["ok      chain  every row is the one that", " " * 15 + "was hashed, in its place"]
+    assert printed(Hanging(told, 15, starts_at=15), 80) == told.plain

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpuledger.ledger.reserved import Reading, reading
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.lifecycles import intervals
+from gpuledger.model.durations import several
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import HOUR_US, SECOND_US, hour_floor, iso
+from gpuledger.model.moments import HOUR_US, SECOND_US, hour_floor
 from gpuledger.model.reasons import ReservedReason
 from gpuledger.model.reserved import Difference, ReservedGap, ReservedTime
 from gpuledger.model.rows import Pass
@@ -98,7 +99,7 @@ def _silent(
             seconds=amount_us // SECOND_US,
             since_us=silent[source],
             until_us=until_us,
-            detail=f"{len(workloads[source])} open workloads, not counted since its last heartbeat",
+            detail=f"{several(len(workloads[source]), 'open workload')} since its last heartbeat",
         )
 
 
@@ -179,5 +180,5 @@ def _late(differences: Iterable[Difference]) -> Iterator[ReservedGap]:
             seconds=sum(one.derived - one.recorded for one in found),
             since_us=hours[0],
             until_us=hours[-1] + HOUR_US,
-            detail=f"{meter}: {len(hours)} final hours from {iso(hours[0])} on, booked only by gpuledger correct",
+            detail=f"{meter}, {several(len(hours), 'final hour')}",
         )

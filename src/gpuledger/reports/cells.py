@@ -96,21 +96,24 @@ class Hanging:
     Args:
         text: one line.
         by: columns further in; half of the room at most.
+        starts_at: columns of the first line that stand where the others are indented, and so need no margin.
     """
 
-    def __init__(self, text: Text, by: int = 2) -> None:
+    def __init__(self, text: Text, by: int = 2, *, starts_at: int = 0) -> None:
         self.text = text
         self.by = by
+        self.starts_at = starts_at
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         if self.text.cell_len <= options.max_width:
             yield self.text
             return
         by = min(self.by, options.max_width // 2)
-        lines = self.text.wrap(console, options.max_width - by, overflow="fold")
+        head = min(self.starts_at, by)
+        lines = self.text[head:].wrap(console, options.max_width - by, overflow="fold")
         for place, line in enumerate(lines):
             line.rstrip()
-            yield Text(" " * by).append_text(line) if place else line
+            yield (Text(" " * by) if place else self.text[:head]).append_text(line)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement.get(console, options, self.text)

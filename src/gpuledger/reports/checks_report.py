@@ -55,8 +55,9 @@ def lines(checks: Sequence[Check]) -> list[RenderableType]:
     shown: list[RenderableType] = []
     for check in checks:
         line = Text.assemble((f"{check.verdict.value:<8}", STYLES[check.verdict]), f"{check.name:<{widest}}  ")
+        head = line.cell_len
         line.append_text(cell(check.sentence))
-        shown.append(Hanging(line, len("damaged ") + widest + 2))
+        shown.append(Hanging(line, head, starts_at=head))
         shown += [indented(indented(cell(finding))) for finding in check.findings[:MOST_FINDINGS]]
         if len(check.findings) > MOST_FINDINGS:
             more = f"and {count(len(check.findings) - MOST_FINDINGS)} more; --format json lists all"

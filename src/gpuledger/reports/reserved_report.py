@@ -101,7 +101,7 @@ def to_table(report: ReservedReport) -> RenderableType:
     else:
         parts.append(Fitted(_columns(report), totals=True))
     if report.provisional:
-        size = f"{_three(report.provisional)} {report.unit}"
+        size = f"{_grouped(_three(report.provisional))} {report.unit}"
         parts += ["", Text(f"Provisional: {size} of it lie in hours not recorded, or cut by the window")]
     told = not_told(report.gaps)
     return stacked(*parts, *(["", *told] if told else []))
