@@ -52,6 +52,11 @@ SENTENCES: list[tuple[JournalRow, Level, str]] = [
         "processes named by poll every 1 min, 5 looks in 5 min; as root",
     ),
     (
+        watch(status="watch-gap", readings=0, detail="no agent was looking"),
+        Level.UNKNOWN,
+        "UNKNOWN watch-gap for 5 min: no agent was looking",
+    ),
+    (
         watch(status="accounting-reset", detail="enabled again"),
         Level.UNKNOWN,
         (

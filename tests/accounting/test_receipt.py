@@ -220,6 +220,7 @@ def test_too_few_looks_after_the_end_and_lost_events_are_said() -> None:
     """What ended last can be missing."""
     told = made(context(70, 101, 104), looks_after=1, lost=["7 events lost", "7 events lost"])
     assert "only 1 look" in doubts(told)[Doubt.NOT_SEEN_AFTER]
+    assert doubts(made(looks_after=0))[Doubt.NOT_SEEN_AFTER].startswith("no look came after the end")
     assert [one.sentence for one in told.doubts if one.doubt is Doubt.EVENTS_LOST] == [
         "process events were lost: 7 events lost"
     ]

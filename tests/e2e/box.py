@@ -133,6 +133,7 @@ class Box:
             "COLUMNS": "130",
             "GPULEDGER_HOST": HOST,
             "GPULEDGER_LEDGER": str(self.ledger),
+            "GPULEDGER_AGENT_WATCH": "poll",  # what hears of the whole machine is for the tests that ask for it
             **self.driver.environment(),
             **self.clock.environment(),
         }

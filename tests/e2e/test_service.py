@@ -74,7 +74,7 @@ class Service:
         with talk.open("wb") as stream:
             process = subprocess.Popen(
                 self.command(*command, capabilities=capabilities),
-                env=self.box.environment(),
+                env={**self.box.environment(), "GPULEDGER_AGENT_WATCH": "auto"},
                 cwd=self.box.folder,
                 stderr=stream,
             )

@@ -41,7 +41,7 @@ own = OwnWatch(plan, clock=SystemClock(), find_source=find)
 try:
     made = run(RunPlan(words=tuple(sys.argv[3:]), place="", watch=plan), clock=SystemClock(), waiting=waiting, own=own)
 except GpuledgerError as error:
-    print(json.dumps({"error": error.code, "exits": error.exit_status}))
+    print(json.dumps({"error": error.code, "exits": error.exit_status, "told": error.message}))
 else:
     receipt = getattr(made.receipt, "reason", None) or to_json(made.receipt)
     print(json.dumps({"status": made.status, "receipt": receipt, "notes": made.notes, "said": said}))
@@ -81,14 +81,18 @@ def test_without_a_driver_it_runs_and_the_receipt_says_unknown(tmp_path: Path) -
 )
 def test_what_cannot_begin(tmp_path: Path, word: str, code: str, status: int) -> None:
     """An error with the status of shells."""
-    assert ran(tmp_path / "box.db", "simulated", word) == {"error": code, "exits": status}
+    made = ran(tmp_path / "box.db", "simulated", word)
+    assert (made["error"], made["exits"]) == (code, status)
+    assert made["told"].endswith("; nothing was run")
 
 
 def test_a_ledger_that_cannot_be_used_stops_the_command_before_it_begins(tmp_path: Path) -> None:
     """Nothing has run."""
     (tmp_path / "box.db").write_bytes(b"junk" * 2000)
     mark = tmp_path / "mark"
-    assert ran(tmp_path / "box.db", "simulated", "touch", str(mark))["error"] == "ledger-damaged"
+    made = ran(tmp_path / "box.db", "simulated", "touch", str(mark))
+    assert made["error"] == "ledger-damaged"
+    assert made["told"].endswith("; nothing was run")
     assert not mark.exists()
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,6 +121,26 @@ def test_who_asks_for_all_until_now_gets_births_with_their_execs(source: Connect
         assert told[:2] == ["FORK", "EXEC"]
         assert ("EXIT" in told) or not number % 2
         child.wait()
+    assert source.lost() == 0
+
+
+def test_a_look_asks_while_the_reading_thread_waits(source: ConnectorSource) -> None:
+    """The agent's thread and the reading one listen at the same time."""
+    ended = threading.Event()
+
+    def wait() -> None:
+        while not ended.is_set():
+            source.wait(0.2)
+
+    reading = threading.Thread(target=wait)
+    reading.start()
+    try:
+        for _ in range(20):
+            source.catch_up()
+            source.read()
+    finally:
+        ended.set()
+        reading.join()
     assert source.lost() == 0
 
 

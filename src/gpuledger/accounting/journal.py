@@ -60,7 +60,8 @@ def _watch(row: Watch) -> JournalLine:
         sentence = f"{what} {how}, {looks}{while_looking}{found}{detail}"
     else:
         span = f" for {duration_us(span_us)}" if span_us else ""
-        sentence = f"UNKNOWN {row.status}{span}: {meaning_of(row.status)[0]}{detail}"
+        meaning = meaning_of(row.status)[0]
+        sentence = f"UNKNOWN {row.status}{span}: {meaning}{'' if row.detail == meaning else detail}"
     return JournalLine(
         at_us=row.since_us,
         until_us=row.until_us,

@@ -295,7 +295,8 @@ class _Receipt:
         if seen.trouble or seen.watched_by is Watcher.NOBODY:
             yield Doubtful(doubt=Doubt.NOT_WATCHED, sentence=seen.trouble or "nobody looked at the devices")
         elif seen.looks_after < ENOUGH_LOOKS:
-            told = f"only {several(seen.looks_after, 'look')} came after the end: what ended last can be missing"
+            came = f"only {several(seen.looks_after, 'look')}" if seen.looks_after else "no look"
+            told = f"{came} came after the end: what ended last can be missing"
             yield Doubtful(doubt=Doubt.NOT_SEEN_AFTER, sentence=told)
         if not membership.are_the_drivers_pids:
             told = f"{NOT_OURS.reason}: only what carries the name of the command's cgroup is told as its own"

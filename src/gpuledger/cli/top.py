@@ -35,7 +35,7 @@ def command(
         Grouping,
         typer.Option("--by", metavar="WORD", help=f"Group by one of {', '.join(Grouping)}; the key g steps on."),
     ] = Grouping.SERVICE,
-    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Between two looks (default 2s).")] = "2s",
+    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Between two looks.")] = "2s",
     once: Annotated[
         bool, typer.Option("--once", help="Look once, print the table and end; so it is also on a pipe.")
     ] = False,

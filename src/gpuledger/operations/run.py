@@ -190,7 +190,7 @@ class _Run:
                 self._let_go()
                 return Outcome(status=BY_SIGNAL + told.si_signo, receipt=Missing("ended before the command began"))
         if self._own.refusal is not None:
-            raise self._own.refusal
+            raise _not_run(self._own.refusal)
         if not self._own.ready.is_set():
             self._notes.append("the driver had not answered after 10 s, and the command began without a look")
         self._tree = CommandTree(self._command.pid, clock=self._clock)
@@ -320,6 +320,12 @@ class _Run:
         if not isinstance(self._cgroup, Missing):
             self._cgroup.remove()
             self._cgroup = Missing("removed")
+
+
+def _not_run(refusal: GpuledgerError) -> GpuledgerError:
+    """A refusal that says what it means for the command: who runs it unattended must not have to guess."""
+    refusal.message = f"{refusal.message}; nothing was run"
+    return refusal
 
 
 def _not_begun(word: str, number: int) -> GpuledgerError:

@@ -63,8 +63,8 @@ class ConnectorSource:
         with suppress(PermissionError):  # this user has filled many pipes (pipe-user-pages-soft): 64 KiB then
             fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         os.set_blocking(self._pipe, False)
-        self._poll = select.poll()
-        self._poll.register(self._pipe, select.POLLIN)
+        self._poll = _poll_of(self._pipe)
+        self._caught = _poll_of(self._pipe)  # the reading thread may be in `wait` with the other
         self._early: list[ProcessEvent] = []
         try:
             self.is_urgent = self._begun()
@@ -90,7 +90,7 @@ class ConnectorSource:
         until_us = self._clock.boot_us() + _CAUGHT_UP_WITHIN_US
         while self._caught_up < self._asked:
             left_us = until_us - self._clock.boot_us()
-            if left_us <= 0 or not self._poll.poll(left_us / 1000):
+            if left_us <= 0 or not self._caught.poll(left_us / 1000):
                 self._late += 1
                 return
             self._sort(self._received(), self._early)
@@ -161,3 +161,9 @@ class ConnectorSource:
             f"the process that reads the kernel's process connector {what} (pid {self._process.pid})",
             hint="start the agent anew; or: gpuledger agent --watch poll",
         )
+
+
+def _poll_of(descriptor: int) -> select.poll:
+    made = select.poll()
+    made.register(descriptor, select.POLLIN)
+    return made
