@@ -96,7 +96,7 @@ def test_idle_time_is_part_of_what_was_watched() -> None:
             span(second // 2, 4 * second, "", "GPU-2"),
         ]
     )
-    assert (watched.seconds, watched.of, watched.idle) == (7, 8, 2)
+    assert (watched.seconds, watched.of, watched.idle) == (7, 8, 3)
 
 
 @settings(max_examples=100)

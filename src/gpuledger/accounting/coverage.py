@@ -37,7 +37,9 @@ def size(coverage: Iterable[Coverage]) -> tuple[tuple[UnknownSpan, ...], Watched
         )
         for span, whole in zip(unknown, seconds[1:], strict=True)
     )
-    return spans, Watched(seconds=seconds[0], of=sum(seconds), idle=idle_us // SECOND_US)
+    # rounded as the rest is, and never more than was watched
+    idle_s = min(seconds[0], (idle_us + SECOND_US // 2) // SECOND_US)
+    return spans, Watched(seconds=seconds[0], of=sum(seconds), idle=idle_s)
 
 
 def by_reason(
