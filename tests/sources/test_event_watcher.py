@@ -14,9 +14,9 @@ from gpuledger.errors import Unavailable
 from gpuledger.model.missing import Missing
 from gpuledger.model.readings import Named, NamesLook
 from gpuledger.sources import event_watcher, procfs
-from gpuledger.sources.event_watcher import EXIT_WITHIN_US, SNAPSHOT_US, EventWatcher
+from gpuledger.sources.event_watcher import EXIT_WITHIN_US, SNAPSHOT_US, TITLE_US, EventWatcher
 from gpuledger.sources.process_events import Happened, ProcessEvent, Program
-from gpuledger.sources.watchers import RECHECK_US, Watcher
+from gpuledger.sources.watchers import Watcher
 
 NOW_US = 1_790_000_000_000_000
 BOOT_US = 1_000_000_000
@@ -221,7 +221,7 @@ def test_who_lives_already_is_read_once_and_told_when_asked_for(machine: Machine
     read: list[int] = []
     monkeypatch.setattr(procfs, "read_stat", lambda pid, proc: read.append(pid))
     monkeypatch.setattr(procfs, "program_mark", lambda pid, proc: read.append(pid))
-    second = machine.watcher.look(range(7, 27), machine.clock.now_us() + RECHECK_US - 2 * SECOND)
+    second = machine.watcher.look(range(7, 27), machine.clock.now_us() + TITLE_US - 2 * SECOND)
     assert (told(second), len(second.current), read) == ([(30, 500, 0, "x")], 20, [])
 
 
@@ -254,7 +254,7 @@ def test_a_title_of_its_own_is_seen_at_the_next_check(machine: Machine) -> None:
     assert told(machine.look(7)) == []
     assert told(machine.look(7, restarted=(7,))) == [(7, 500, 1, "python title")] * 2
     machine.become(7, "python other")
-    assert machine.look(7, after_us=RECHECK_US).current[7].text.command == "python other"
+    assert machine.look(7, after_us=TITLE_US).current[7].text.command == "python other"
 
 
 def test_a_process_told_alive_is_told_again_when_it_ends_and_its_open_too(machine: Machine) -> None:
@@ -356,7 +356,7 @@ def test_a_process_that_cannot_be_read_is_alive(machine: Machine, monkeypatch) -
     machine.look(7)
     hidden = Missing("unreadable: permission denied")
     monkeypatch.setattr(procfs, "read_stat", lambda pid, proc: hidden)
-    look = machine.look(7, 8, after_us=RECHECK_US)
+    look = machine.look(7, 8, after_us=TITLE_US)
     assert (list(look.current), look.unreadable) == ([7], {8})
 
 

@@ -25,11 +25,15 @@ from gpuledger.sources.process_events import EventSource, ProcessEvent
 from gpuledger.sources.process_lives import TICK_US, Life, Ran
 from gpuledger.sources.procfs import GONE, PROC
 from gpuledger.sources.recent_processes import RecentProcesses
-from gpuledger.sources.watchers import MOST_TITLES, RECHECK_US
+from gpuledger.sources.watchers import MOST_TITLES
 
 EXIT_WITHIN_US = 2 * SECOND_US
 """A process can be gone from ``/proc`` before its exit is read: the connector's events are some 20 ms late, more on a
 busy machine. Whose exit is not told after so long ended without one."""
+
+TITLE_US = 30 * SECOND_US
+"""A known living process is compared with ``/proc`` this often: events tell what it becomes, but not a title that it
+writes itself."""
 
 SNAPSHOT_US = 60 * SECOND_US
 """Who holds a device is asked this often: a descriptor that is inherited or passed on is no open."""
@@ -264,7 +268,7 @@ class EventWatcher:
     def _asked(self, pid: int, now_us: int, restarted: bool, unreadable: set[int]) -> list[Life]:
         """The lives of a pid, its living one compared with ``/proc`` where that is due."""
         life = self._recent.living(pid)
-        if life is not None and (restarted or not 0 <= now_us - life.read_us < RECHECK_US):
+        if life is not None and (restarted or not 0 <= now_us - life.read_us < TITLE_US):
             self._compare(life, now_us)
             life = self._recent.living(pid)
         if life is None and self._meet(pid) is not GONE and self._recent.living(pid) is None:
