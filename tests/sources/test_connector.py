@@ -171,7 +171,7 @@ def test_nothing_is_lost_while_the_agent_is_busy(source: ConnectorSource) -> Non
 def test_it_says_what_it_can() -> None:
     """The words by which its watcher knows it: an event source like the others, that sees no device."""
     source: EventSource = ConnectorSource()
-    assert (source.method, source.sees_opens, source.counts_losses, source.pause_s) == ("connector", False, False, 0.05)
+    assert (source.method, source.sees_opens, source.counts_losses, source.pause_s) == ("connector", False, False, 0.2)
     assert list(source.snapshot()) == []
     assert isinstance(source, ConnectorSource)
     assert source.is_urgent

@@ -47,7 +47,7 @@ class ConnectorSource:
     method = "connector"
     sees_opens = False
     counts_losses = False
-    pause_s = 0.05
+    pause_s = 0.2
 
     def __init__(self, *, buffer_bytes: int = BUFFER_BYTES) -> None:
         self._spells = self._late = 0

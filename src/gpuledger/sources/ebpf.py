@@ -19,7 +19,7 @@ from gpuledger.sources.ebpf_records import Records
 from gpuledger.sources.process_events import ProcessEvent
 
 RING_BYTES = 4 * 1024 * 1024
-"""Room for about 7,000 processes, from exec to exit, between two reads, which come twenty times a second. It is
+"""Room for about 7,000 processes, from exec to exit, between two reads, which come five times a second. It is
 mapped twice and counts as resident twice (kernel/bpf/ringbuf.c), from the start."""
 
 _TRACEPOINTS = ("on_exec", "on_exit")
@@ -41,7 +41,7 @@ class EbpfSource:
     method = "ebpf"
     sees_opens = True
     counts_losses = True
-    pause_s = 0.05
+    pause_s = 0.2
 
     def __init__(
         self,
