@@ -28,7 +28,8 @@ from e2e.box import COMMAND, GPU, Box, Watching
 from e2e.machine import need
 from gpuledger.model.identity import IdentityText
 from gpuledger.sources import procfs
-from gpuledger.sources.ebpf_host import CAPABILITIES, NVIDIA_MAJOR
+from gpuledger.sources.ebpf_host import CAPABILITIES
+from gpuledger.sources.process_events import NVIDIA_MAJOR
 
 SERVICE = 64711
 """The agent's user; the jobs' are the next ones. None of them has a name on any machine."""

@@ -22,8 +22,8 @@ from gpuledger.errors import Unavailable
 from gpuledger.sources import procfs
 from gpuledger.sources.bpf import Command, system_call
 from gpuledger.sources.ebpf import EbpfSource
-from gpuledger.sources.ebpf_host import CAPABILITIES, NVIDIA_MAJOR, EbpfHost
-from gpuledger.sources.process_events import Happened, Program
+from gpuledger.sources.ebpf_host import CAPABILITIES, EbpfHost
+from gpuledger.sources.process_events import NVIDIA_MAJOR, Happened, Program
 from sources.kernel_events import NULL, Heard, build_worker, descriptors, need_root, run, run_as
 
 EXEC, EXIT, OPEN, HOLD = Happened.EXEC, Happened.EXIT, Happened.OPEN, Happened.HOLD

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from gpuledger.sources import recent_processes
-from gpuledger.sources.process_events import Happened, ProcessEvent, Program
+from gpuledger.sources.process_events import NVIDIA_MAJOR, Happened, ProcessEvent, Program
 from gpuledger.sources.process_lives import TICK_US, Life
-from gpuledger.sources.recent_processes import DEVICE_MAJOR, KEPT_US, LOOKS_KEPT, RecentProcesses
+from gpuledger.sources.recent_processes import KEPT_US, LOOKS_KEPT, RecentProcesses
 
 OFFSET_US = 1_790_000_000_000_000
 SECOND = 1_000_000
@@ -38,7 +38,7 @@ class Memory:
         runs: str = "",
         parent: int = 0,
         minor: int = 0,
-        major: int = DEVICE_MAJOR,
+        major: int = NVIDIA_MAJOR,
     ) -> None:
         ticks = int(born * SECOND) // TICK_US
         event = ProcessEvent(

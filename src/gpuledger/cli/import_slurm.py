@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
+from gpuledger.cli.bringing_in import bring_in, show
 from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
-from gpuledger.cli.progress import progress
 from gpuledger.cli.session import Session
-from gpuledger.operations.import_history import import_history
 from gpuledger.operations.import_slurm import read_slurm
-from gpuledger.reports import import_history_report
 
 
 def command(
@@ -61,21 +59,7 @@ def command(
         include_cpu=include_cpu,
         shards_per_gpu=shards_per_gpu,
     )
-    with progress(session, "transitions") as step:
-        report = import_history(
-            session.append,
-            found.history,
-            path=str(file),
-            as_of_us=session.moment_or_none(as_of),
-            now_us=session.now_us,
-            writer=session.writer("import"),
-            progress=step,
-        )
-    session.problems(report.problems)
+    report = bring_in(session, found.history, file=file, as_of=as_of)
     if found.without_gpu and not include_cpu:
         session.talk(f"note: {found.without_gpu:,} jobs without a GPU are left out; --include-cpu brings them in")
-    session.answer(
-        table=lambda: import_history_report.to_table(report),
-        as_json=lambda: import_history_report.to_json(report),
-        as_csv=lambda: import_history_report.to_csv(report),
-    )
+    show(session, report)

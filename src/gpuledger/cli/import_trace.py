@@ -8,13 +8,11 @@ from typing import Annotated
 
 import typer
 
+from gpuledger.cli.bringing_in import bring_in, show
 from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
-from gpuledger.cli.progress import progress
 from gpuledger.cli.session import Session
 from gpuledger.errors import Misconfigured
-from gpuledger.operations.import_history import import_history
 from gpuledger.operations.import_trace import preset_map, presets, read_trace
-from gpuledger.reports import import_history_report
 
 
 def command(
@@ -65,19 +63,5 @@ def command(
         raise Misconfigured("file-needed", "no file is given", hint="gpuledger import trace FILE --preset openb")
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
     history = read_trace(file, preset=preset, map_file=map_file, zone=zone, origin=origin, source=source)
-    with progress(session, "transitions") as step:
-        report = import_history(
-            session.append,
-            history,
-            path=str(file),
-            as_of_us=session.moment_or_none(as_of),
-            now_us=session.now_us,
-            writer=session.writer("import"),
-            progress=step,
-        )
-    session.problems(report.problems)
-    session.answer(
-        table=lambda: import_history_report.to_table(report),
-        as_json=lambda: import_history_report.to_json(report),
-        as_csv=lambda: import_history_report.to_csv(report),
-    )
+    report = bring_in(session, history, file=file, as_of=as_of)
+    show(session, report)

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuledger.errors import Unavailable
+from gpuledger.sources.process_events import NVIDIA_MAJOR
 
 CAPABILITIES: Mapping[str, int] = {"CAP_BPF": 39, "CAP_PERFMON": 38, "CAP_NET_ADMIN": 12}
 """What loading takes, with their numbers (``linux/capability.h``): for programs at all, for reading the kernel's
 memory, and for a program on a cgroup. No less and no more is needed (tests/sources/test_ebpf.py)."""
-
-NVIDIA_MAJOR = 195
-"""The fixed major number of ``nvidia``; the others are dealt out when a module is loaded."""
 
 _ADMIN = 21
 """CAP_SYS_ADMIN stands for the first two."""

@@ -10,6 +10,10 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
+NVIDIA_MAJOR = 195
+"""The fixed major number of ``nvidia`` (NVIDIA open kernel modules, ``nv-linux.h``); its other modules are dealt
+theirs when they are loaded."""
+
 
 class Happened(IntEnum):
     """What a process did."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 
 from gpuledger.model.moments import SECOND_US
-from gpuledger.sources.process_events import Happened, ProcessEvent
+from gpuledger.sources.process_events import NVIDIA_MAJOR, Happened, ProcessEvent
 from gpuledger.sources.process_lives import TICK_US, Life, Ran
 
 MOST_DEAD = 65_536
@@ -26,9 +26,6 @@ and the next look reads it."""
 
 OPEN_NAMES_US = SECOND_US // 10
 """The driver's start of a context follows the open that made it within this."""
-
-DEVICE_MAJOR = 195
-"""The major number of ``nvidia`` (NVIDIA open kernel modules, ``nv-linux.h``)."""
 
 _LAST_DEVICE_MINOR = 253
 """Above it are ``nvidia-modeset`` (254) and ``nvidiactl`` (255), which are no device."""
@@ -185,7 +182,7 @@ class RecentProcesses:
         )
 
     def _open(self, life: Life, event: ProcessEvent, at_us: int) -> None:
-        is_device = event.major == DEVICE_MAJOR and event.minor <= _LAST_DEVICE_MINOR
+        is_device = event.major == NVIDIA_MAJOR and event.minor <= _LAST_DEVICE_MINOR
         if event.happened is Happened.OPEN:
             life.open_boot_us = max(event.boot_us, life.open_boot_us)
         if is_device and life.pid != self._own_pid and not life.is_monitor and event.minor not in life.opened:

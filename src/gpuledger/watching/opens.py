@@ -11,14 +11,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import MINUTE_US, SECOND_US
+from gpuledger.model.moments import MINUTE_US
 from gpuledger.model.readings import DeviceReading, FinishedRow, NamesLook
 from gpuledger.model.reasons import IDLE, IDLE_MEANING, UnknownReason
 from gpuledger.model.rows import Sighting
 from gpuledger.watching.accounting import ListLook
-
-TOLERANCE_US = 2 * SECOND_US
-"""Events and the driver stamp by different clocks (DESIGN section 6)."""
+from gpuledger.watching.contexts import START_TOLERANCE_US
 
 LOOKS_TO_SETTLE = 2
 """The kernel tells an exit before the process's files are closed, and the driver settles at the last close: a row
@@ -72,8 +70,8 @@ class _Opener:
         if isinstance(row.started_at_us, Missing):
             return True
         ended_us = row.started_at_us if self.exited_us is None else self.exited_us
-        is_late_enough = self.is_found or self.opened_us - TOLERANCE_US <= row.started_at_us
-        return is_late_enough and row.started_at_us <= ended_us + TOLERANCE_US
+        is_late_enough = self.is_found or self.opened_us - START_TOLERANCE_US <= row.started_at_us
+        return is_late_enough and row.started_at_us <= ended_us + START_TOLERANCE_US
 
     def held_since(self, at_us: int) -> bool:
         """Whether it can have had the device open at that moment or later."""
@@ -202,7 +200,7 @@ class Opens:
         if len(rows) < len(fresh):
             return False
         for (pid, _), opener in self._of(device.uuid).items():
-            if not opener.held_since(since_us - TOLERANCE_US) or (opener.exited_us is None and pid in living):
+            if not opener.held_since(since_us - START_TOLERANCE_US) or (opener.exited_us is None and pid in living):
                 continue
             row = rows.pop(pid, None)
             if row is None or not opener.can_have_made(row):
@@ -232,13 +230,13 @@ class Opens:
                 continue
             opener.listed |= any(opener.can_have_made(row) for row in own)
             opener.looks += 1
-            in_loss = lost_since_us is not None and opener.exited_us >= lost_since_us - TOLERANCE_US
+            in_loss = lost_since_us is not None and opener.exited_us >= lost_since_us - START_TOLERANCE_US
             # a second stint of a pid frees its older row (gpu_acct.c)
-            freed = any(_began_after(row, opener.exited_us + TOLERANCE_US) for row in own)
+            freed = any(_began_after(row, opener.exited_us + START_TOLERANCE_US) for row in own)
             opener.lost |= in_loss or freed
             if opener.listed:
                 del openers[process]
-            elif opener.looks >= LOOKS_TO_SETTLE and abs(at_us - opener.exited_us) >= TOLERANCE_US:
+            elif opener.looks >= LOOKS_TO_SETTLE and abs(at_us - opener.exited_us) >= START_TOLERANCE_US:
                 del openers[process]
                 if opener.lost:
                     found.append(self._sighting(device, process, opener.opened_us, opener.exited_us, method))
