@@ -1,0 +1,1 @@
+"""CHECK: dashboards, exporters, manifests, nodes, rates. Text in, findings out; pure."""
