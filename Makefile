@@ -22,8 +22,8 @@ $(STAMP): locks/run.txt locks/dev.txt pyproject.toml
 demo: $(STAMP)  ## the main job, on any machine, no GPU needed: about 20 seconds
 	@$(BIN)/gpuledger demo
 
-test: $(STAMP)  ## every test
-	@$(BIN)/python -m pytest -q
+test: $(STAMP)  ## every test, on two cores
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 check: $(STAMP)  ## format, lint, types, layers, house and docs
 	@$(BIN)/ruff format --check .

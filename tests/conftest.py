@@ -23,6 +23,24 @@ from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row
 MIDNIGHT_US = parse_moment("2026-07-27", now_us=0)
 ABSENT = Missing("test: not given")
 
+HERE = Path(__file__).parent
+ALONE = ("e2e", "deploy", "gpu", "sources/test_bpf", "sources/test_ebpf", "sources/test_connector",
+         "sources/test_event_watcher")  # fmt: skip
+"""Tests that listen to the kernel's events of the whole machine, or start processes that others would hear: they run
+one after the other, by one of the workers, beside all the rest."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests that need the machine for themselves to one worker, and let it begin with them."""
+    alone = []
+    for item in items:
+        place = item.path.relative_to(HERE).as_posix()
+        if place.startswith(ALONE) or "played_demo" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("machine"))
+            alone.append(item)
+    chosen = set(map(id, alone))
+    items[:] = [*alone, *(item for item in items if id(item) not in chosen)]
+
 
 class Box:
     """One machine with one GPU. Times are minutes after midnight of 2026-07-27, UTC; fractions to the microsecond.
