@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: all demo test check format docs ebpf lock accept gpu-check bench bench-agent bench-usage bench-naming clean
+.PHONY: all demo test check format docs ebpf lock accept gpu-check bench bench-agent bench-usage bench-share bench-naming bench-metering bench-audit clean
 
 all: check test
 
@@ -48,7 +48,7 @@ accept: $(STAMP)  ## rewrite the answers of the scenario tables; review the diff
 gpu-check: $(STAMP)  ## on a machine with a GPU, as root: under 5 minutes
 	@$(BIN)/python -m tests.gpu.gpu_check
 
-bench: bench-agent bench-usage bench-naming
+bench: bench-agent bench-usage bench-share bench-naming bench-metering bench-audit
 
 bench-agent: $(STAMP)  ## the agent's CPU and memory against a bare loop and its peers
 	@$(BIN)/python bench/bench_agent.py
@@ -56,8 +56,17 @@ bench-agent: $(STAMP)  ## the agent's CPU and memory against a bare loop and its
 bench-usage: $(STAMP)  ## usage over a month against hand-written SQL; a 4,000-row import
 	@$(BIN)/python bench/bench_usage.py
 
+bench-share: $(STAMP)  ## fair share of 5,000 users out of 200,000 records: under a second
+	@$(BIN)/python bench/bench_share.py
+
 bench-naming: $(STAMP)  ## as root: who names processes of 10 ms, a storm of 20,000, what watching costs; 10 minutes
 	@$(BIN)/python bench/bench_naming.py
+
+bench-audit: $(STAMP)  ## audits: 20,000 queries; a 100,000-line scrape against prometheus_client's parser
+	@$(BIN)/python bench/bench_audit.py
+
+bench-metering: $(STAMP)  ## reserved time against bare SQL: passes, transitions, a month of jobs; 5 minutes
+	@$(BIN)/python bench/bench_metering.py
 
 lock:  ## compile the hashed locks anew
 	@$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/python -m pip install --quiet pip-tools

@@ -44,7 +44,7 @@ EVERY_S = 60
 MOST_RATIO = 2.0
 LEAST_CONNECTOR = 99.9
 IDLE_MS_A_SECOND = 1.0
-"""What watching may cost an idle agent beyond a poll: a thousandth of a core."""
+"""What watching may cost an idle agent beyond one that names nobody: a thousandth of a core."""
 ALLOWED_MS = 1.0
 """For each process that somebody else starts meanwhile: then the box is not idle."""
 SETTLED_S = 4
@@ -290,12 +290,11 @@ def _watchers(box: NamingBox, words: argparse.Namespace, broken: list[str]) -> l
 
 def _idle(box: NamingBox, words: argparse.Namespace, broken: list[str]) -> dict[str, Any]:
     found = watcher_cost.idle(box, seconds=words.idle)
-    spent = found["cpu_ms_a_second"]
     most = IDLE_MS_A_SECOND + ALLOWED_MS * found["processes_started_meanwhile"] / found["seconds"]
     broken += [
-        f"idle: {way} takes {spent[way] - spent['poll']:.2f} ms a second more than poll, more than {most:.2f}"
-        for way in ("ebpf", "connector")
-        if spent[way] - spent["poll"] > most
+        f"idle: {way} takes {spent:.2f} ms a second more than an agent that names nobody, more than {most:.2f}"
+        for way, spent in found["beyond_base_ms_a_second"].items()
+        if spent > most
     ]
     return found
 

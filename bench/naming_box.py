@@ -161,11 +161,11 @@ class NamingBox:
 
     # Who watches
 
-    def agent(self, name: str, *words: str) -> Agent:
-        """Start an agent, and wait until it watches."""
+    def agent(self, name: str, *words: str, program: tuple[str, ...] = (GPULEDGER, "agent")) -> Agent:
+        """Start an agent, and wait until it watches; ``program`` is what takes its words."""
         talk = self.folder / f"{name}.txt"
         ledger = self.folder / f"{name}.db"
-        command = [GPULEDGER, "agent", *words, "--ledger", str(ledger)]
+        command = [*program, *words, "--ledger", str(ledger)]
         with talk.open("wb") as stream:
             process = subprocess.Popen(command, env=self.environment, stdout=stream, stderr=stream)
         agent = Agent(name, ledger, talk, process)

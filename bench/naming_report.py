@@ -80,5 +80,10 @@ def _idle(part: dict[str, Any]) -> list[str]:
     others = f"{part['processes_started_meanwhile']} processes and threads were started meanwhile by others"
     lines = [f"idle, {part['seconds']:g} s, a look a second; {others}"]
     for way, spent in part["cpu_ms_a_second"].items():
-        lines.append(f"  {way:12}{spent:>8.2f} ms of CPU a second{part['ratio_to_poll'][way]:>8.2f} of poll")
+        line = f"  {way:12}{spent:>8.2f} ms of CPU a second"
+        if way in part["beyond_base_ms_a_second"]:
+            low, high = part["beyond_base_from_to"][way]
+            beyond = part["beyond_base_ms_a_second"][way]
+            line += f"; {beyond:.2f} beyond the agent that names nobody, {low:.2f} to {high:.2f}"
+        lines.append(line)
     return lines

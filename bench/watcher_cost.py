@@ -6,6 +6,7 @@ In: a box. Out: figures of one window each, in which both sides ran at once.
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -15,6 +16,9 @@ from typing import Any
 from naming_box import Agent, NamingBox
 
 COLLECTORS = Path(__file__).with_name("collectors.py")
+NAMELESS = Path(__file__).with_name("nameless_agent.py")
+WINDOWS = 5
+"""Of the idle time: the median is told."""
 SETTLED_S = 3
 """After the last process: the watchers' next look and a half."""
 
@@ -74,20 +78,34 @@ def _ended(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def idle(box: NamingBox, *, seconds: float, warm_up_s: float = 6) -> dict[str, Any]:
-    """Agents of each way of naming, a look a second, on a box where nobody comes or goes."""
-    agents = {way: box.agent(f"idle-{way}", "--watch", way) for way in ("poll", "ebpf", "connector")}
+    """Agents of each way of naming, and one that names nobody, a look a second, where nobody comes or goes.
+
+    All at once, in several windows: whatever else the machine does falls on all of them, and the median of the windows
+    leaves out what fell on one. What watching costs is the difference to the agent that names nobody.
+    """
+    nobody = box.agent("idle-base", program=(sys.executable, str(NAMELESS)))
+    agents = {
+        "base": nobody,
+        **{way: box.agent(f"idle-{way}", "--watch", way) for way in ("poll", "ebpf", "connector")},
+    }
     time.sleep(warm_up_s)
-    before, forks = {way: _spent(agent) for way, agent in agents.items()}, _forks()
-    time.sleep(seconds)
-    spent = {way: _spent(agent) - before[way] for way, agent in agents.items()}
+    windows: list[dict[str, float]] = []
+    forks = _forks()
+    for _ in range(WINDOWS):
+        began, before = time.monotonic(), {way: _spent(agent) for way, agent in agents.items()}
+        time.sleep(seconds / WINDOWS)
+        took = time.monotonic() - began
+        windows.append({way: 1000 * (_spent(agent) - before[way]) / took for way, agent in agents.items()})
     forks = _forks() - forks
     for agent in agents.values():
         agent.stop()
+    beyond = {way: sorted(one[way] - one["base"] for one in windows) for way in agents if way != "base"}
     return {
         "seconds": seconds,
         "processes_started_meanwhile": forks,
-        "cpu_ms_a_second": {way: round(1000 * used / seconds, 2) for way, used in spent.items()},
-        "ratio_to_poll": {way: round(used / spent["poll"], 2) for way, used in spent.items()},
+        "cpu_ms_a_second": {way: round(statistics.median(one[way] for one in windows), 2) for way in agents},
+        "beyond_base_ms_a_second": {way: round(statistics.median(each), 2) for way, each in beyond.items()},
+        "beyond_base_from_to": {way: [round(each[0], 2), round(each[-1], 2)] for way, each in beyond.items()},
     }
 
 

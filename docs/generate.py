@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from gpuledger.cli.deferred import Deferred
 from gpuledger.cli.main import VERBS
 from gpuledger.errors import ERROR_CLASSES, EXIT_STATUSES
 from gpuledger.ledger.schema import METADATA
+from gpuledger.model.findings import AuditCheck
 from gpuledger.model.meters import METERS
 from gpuledger.model.reasons import CAUSE_MEANING, RESERVED_MEANING, UNKNOWN_MEANING
 from gpuledger.settings import SETTINGS
@@ -22,6 +25,7 @@ SOURCE = ROOT / "src" / "gpuledger"
 MADE = "<!-- made by `make docs` from the program itself; edit there -->\n\n"
 
 
+@cache
 def pages() -> dict[str, str]:
     """Every generated page: file name to text."""
     return {
@@ -31,6 +35,7 @@ def pages() -> dict[str, str]:
         "errors.md": errors(),
         "meters.md": meters(),
         "blind-spots.md": blind_spots(),
+        "audit-checks.md": audit_checks(),
     }
 
 
@@ -112,11 +117,13 @@ UNTOLD = "what failed, in a sentence"
 Trees = list[ast.Module]
 
 
+@cache
 def trees() -> Trees:
     """Every module of the program."""
     return [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))]
 
 
+@cache
 def error_codes() -> dict[str, tuple[str, int, str]]:
     """Every code that is raised anywhere: code to (class, exit status, the sentence with its blanks)."""
     statuses = {error.__name__: error.exit_status for error in ERROR_CLASSES}
@@ -143,6 +150,7 @@ def error_codes() -> dict[str, tuple[str, int, str]]:
     return found
 
 
+@cache
 def problem_codes() -> dict[str, str]:
     """Every code of imperfect evidence: code to the sentence with its blanks."""
     statuses = {error.__name__: error.exit_status for error in ERROR_CLASSES}
@@ -314,6 +322,32 @@ def blind_spots() -> str:
         + "\n## What reservations do not tell\n\n"
         + table(("reason", "means", "helps"), reserved)
     )
+
+
+def every_check() -> dict[str, AuditCheck]:
+    """Every check of every audit: id to check, in the order of the modules and of their ``CHECKS``."""
+    modules = sorted(path.stem for path in (SOURCE / "audit").glob("*.py") if path.stem != "__init__")
+    given = [getattr(import_module(f"gpuledger.audit.{name}"), "CHECKS", ()) for name in modules]
+    return {check.id: check for checks in given for check in checks}
+
+
+def audit_checks() -> str:
+    """The checks of `audit`."""
+    parts = [
+        MADE,
+        "# Checks of `gpuledger audit`\n\n",
+        "An error makes the command exit with 1, a warning only with `--strict`, a note never.\n",
+        "A [waiver](../guides/audit-waivers.md) names a check by its id.\n",
+    ]
+    checks = every_check().values()
+    for audit in dict.fromkeys(check.id.split("/")[0] for check in checks):
+        rows = [
+            (f"`{check.id}`", check.level.value, check.rule, check.fix)
+            for check in checks
+            if check.id.split("/")[0] == audit
+        ]
+        parts.append(f"\n## audit {audit}\n\n" + table(("check", "level", "rule", "fix"), rows))
+    return "".join(parts)
 
 
 def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

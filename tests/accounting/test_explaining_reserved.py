@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from gpuledger.accounting.explaining_reserved import (
     event_node,
+    expected_node,
     hold_node,
     line_node,
     placement_node,
@@ -16,7 +17,7 @@ from gpuledger.accounting.owners import Owner
 from gpuledger.model.meters import GPU_RESERVED
 from gpuledger.model.missing import Missing
 from gpuledger.model.rows import UsageCorrection, UsageRecord
-from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 
 OWNER = Owner(
     service="s", user="al", team="vision", project="-", namespace="-", workload="train", subject="workload:train"
@@ -67,6 +68,8 @@ def test_a_placement_and_a_hold_say_what_they_are() -> None:
     assert dict(placement_node(PLACE).figures)["devices"] == "GPU-a"
     hold = Hold(workload="train", sequence=1, change="taken", at_us=0, placement="p", expires_at_us=60_000_000)
     assert dict(hold_node(hold).figures)["expires_at"] == "1970-01-01T00:01:00Z"
+    end = expected_node(ExpectedEnd(workload="train", sequence=1, at_us=0, until_us=60_000_000))
+    assert (end.title, dict(end.figures)["until"]) == ("expected end of train", "1970-01-01T00:01:00Z")
 
 
 def test_a_line_is_in_the_unit_of_the_product() -> None:

@@ -231,3 +231,10 @@ def test_rows_that_are_in_no_ledger_yet_are_no_references() -> None:
     """The pulse's word cannot be explained."""
     told = made(context(70, 101, 104, settled=False, open=True, evidence=("sighting:/0", "sighting:box.agent/3")))
     assert told.contexts[0].refs == ("sighting:box.agent/3",)
+
+
+def test_what_is_in_no_ledger_is_said_and_has_no_references() -> None:
+    """The disk was full: the receipt is whole, and is all that is kept."""
+    told = made(context(70, 101, 104), unstored="box.db: no room on the disk")
+    assert (told.contexts[0].refs, told.is_at_least) == ((), False)
+    assert "all that is kept of it: box.db: no room on the disk" in doubts(told)[Doubt.NOT_STORED]

@@ -117,6 +117,7 @@ class Deaf:
     """A watcher that hears nothing any more."""
 
     method = "ebpf"
+    urgent = None
     closed = False
 
     def look(self, pids: object, now_us: int, *, restarted: object = ()) -> None:

@@ -31,7 +31,7 @@ from gpuledger.model.rows import (
     UsageRecord,
     Watch,
 )
-from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 
 
 class Store(Protocol):
@@ -61,6 +61,7 @@ KEYS: dict[type[Row], tuple[str, ...]] = {
     PlacementRow: ("placement",),
     WorkloadEvent: ("workload", "event_id"),
     Hold: ("workload", "sequence", "change"),
+    ExpectedEnd: ("workload", "sequence"),
     PolicyVersion: ("version",),
     Seal: ("previous_root",),
 }
@@ -74,6 +75,7 @@ COMPARED: dict[type[Row], tuple[str, ...]] = {
     PlacementRow: ("class_name", "region", "machine", "pool", "devices", "count", "share_num", "share_den"),
     WorkloadEvent: ("state", "at_us", "source", "requested_class", "placement"),
     Hold: ("at_us", "placement", "expires_at_us"),
+    ExpectedEnd: ("until_us",),
 }
 """The figures whose difference is a conflict, of the kinds that the contract tries."""
 
@@ -85,6 +87,7 @@ TIMES = {
     PolicyVersion: "applied_at_us",
     WorkloadEvent: "at_us",
     Hold: "at_us",
+    ExpectedEnd: "at_us",
 }
 
 ABSENT = Missing("not recorded")

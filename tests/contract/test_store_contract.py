@@ -10,7 +10,7 @@ import pytest
 from gpuledger.model.lifecycle import Placement
 from gpuledger.model.missing import Missing
 from gpuledger.model.rows import DriverRecord, Pass, PolicyVersion, UsageRecord, Watch
-from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 
 
 def watch(since: int, length: int = 1, **fields: Any) -> Watch:
@@ -157,6 +157,15 @@ def test_a_hold_moves_with_one_event(store) -> None:
     assert len(store.append(moved, writer="a", at_us=1).added) == 2
     assert store.append(moved, writer="b", at_us=2).known == 2
     assert [row.expires_at_us for row in store.scan(Hold)] == [Missing("not recorded")] * 2
+
+
+def test_an_expected_end_is_said_once_an_admission(store) -> None:
+    """The same again is known; another end of the same admission is a conflict, and the first stays."""
+    row = ExpectedEnd(workload="w", sequence=2, at_us=5, until_us=9)
+    store.append([row], writer="a", at_us=1)
+    assert store.append([replace(row, at_us=6)], writer="b", at_us=2).known == 1
+    assert len(store.append([replace(row, until_us=10)], writer="b", at_us=3).conflicts) == 1
+    assert [one.until_us for one in store.scan(ExpectedEnd)] == [9]
 
 
 def test_a_placement_stands_for_one_thing(store) -> None:

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from gpuledger.model.missing import Missing
 from gpuledger.model.row_kinds import ROWS
 from gpuledger.model.rows import DriverRecord, Pass, PolicyVersion, UsageRecord, Watch
-from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 
 small = st.integers(0, 6)
 figure = st.one_of(st.just(Missing("n/a")), st.integers(0, 2))
@@ -59,7 +59,8 @@ holds = st.builds(
     Hold, workload=workload, sequence=st.integers(0, 1), change=st.sampled_from(["taken", "released"]), at_us=small,
     placement=words, expires_at_us=figure,
 )  # fmt: skip
-batches = st.lists(st.one_of(watches, drivers, placements, events, holds, records, passes, policies), max_size=8)
+ends = st.builds(ExpectedEnd, workload=workload, sequence=st.integers(0, 1), at_us=small, until_us=small)
+batches = st.lists(st.one_of(watches, drivers, placements, events, holds, ends, records, passes, policies), max_size=8)
 mark = st.dictionaries(writer, st.integers(0, 20))
 
 

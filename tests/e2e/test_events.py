@@ -202,6 +202,67 @@ def test_a_reused_pid_between_two_looks_is_two_processes(box: Box, jobs: Jobs) -
     assert usage["total"] >= 200
 
 
+def sightings_by_events(box: Box) -> list[tuple[int, int]]:
+    """Length in ms and death of every context that was booked by events."""
+    query = "SELECT (until_us - since_us) / 1000, process_died FROM sighting WHERE method = 'ebpf' ORDER BY since_us"
+    return [(int(ms), int(died)) for ms, died in box.sql(query)]
+
+
+def test_a_chain_of_programs_between_two_looks_is_counted_or_said(box: Box, jobs: Jobs) -> None:
+    """Five programs of one process hold the device, one after the other, and the driver keeps one row a pid.
+
+    Each is a row that was read in time, a context by events, or time that is told to be UNKNOWN; none is twice.
+    """
+    agent = box.agent("--watch", "ebpf", interval="5s")
+    box.looks_again()
+    chained = jobs.begin("chain", "use,use,use,use,use", us=60_000)
+    assert chained.wait() == 0
+    box.looks_again()
+    box.looks_again()
+    agent.stop().must(0)
+    rows = [int(row[0]) for row in box.sql("SELECT context_ms FROM driver_record")]
+    freed = box.sql("SELECT until_us - since_us, detail FROM watch WHERE status = 'row-freed'")
+    assert 1 <= len(rows) <= 4
+    assert all(f"pid {chained.pid} let go of the device" in detail for _, detail in freed)
+    usage, blind = box.read("usage --by subject", "blind")
+    assert usage["unattributed"]["quantity"] == 0
+    assert sum(rows) <= usage["total"]
+    unknown_ms = sum(us for us, _ in freed) / 1000
+    assert 5 * 55 <= usage["total"] + unknown_ms <= 5 * 75, (rows, sightings_by_events(box), freed)
+    if freed:
+        assert "row-freed" in reasons(usage) & reasons(blind)
+        box.run("usage", "--strict", status=1)
+    box.run("verify")
+
+
+def test_a_look_comes_between_two_programs_that_hold_the_device(box: Box, jobs: Jobs) -> None:
+    """The exec calls for it, though the interval is longer: each row is read before the next one frees it."""
+    agent = box.agent("--watch", "ebpf", interval="10s")
+    assert jobs.begin("chain", "use,use,use", us=1_500_000).wait() == 0
+    box.settled(3)
+    agent.stop().must(0)
+    (usage,) = box.read("usage --by subject")
+    assert usage["unattributed"]["quantity"] == 0
+    assert 3 * 1_490 <= usage["total"] <= 3 * 1_900
+    assert "row-freed" not in reasons(usage)
+    box.run("verify")
+
+
+def test_a_launcher_that_only_asks_is_not_booked(box: Box, jobs: Jobs) -> None:
+    """It opens the device and becomes what uses it: its own open is no use, whatever the next program does."""
+    agent = box.agent("--watch", "ebpf", interval="300ms")
+    box.looks_again()
+    assert jobs.begin("chain", "open,use", us=1_500_000).wait() == 0
+    box.settled(1)
+    box.looks_again()
+    box.looks_again()
+    agent.stop().must(0)
+    (usage,) = box.read("usage --by subject")
+    assert usage["total"] == int(box.dead()[0][4])
+    assert sightings_by_events(box) == []
+    assert "row-freed" not in reasons(usage)
+
+
 def test_a_stopped_reader_loses_events_and_says_so(box: Box, jobs: Jobs) -> None:
     """The kernel's buffer runs over: the span is events-lost, with the number, and nothing in it is proven idle."""
     agent = box.agent("--watch", "ebpf", interval="500ms")

@@ -322,6 +322,21 @@ def test_accounting_off(bare: Box) -> None:
     assert "0 ms" not in bare.run("run", "--", "true").stderr
 
 
+def test_a_chain_of_programs_in_one_process_is_counted_or_said(box: Box, worker: Path) -> None:
+    """Four hold the device one after the other, and the driver keeps one row a pid: nothing of them is left out."""
+    need(os.geteuid() == 0, "kernel events and device nodes need root")
+    node = box.folder / "nvidia0"
+    os.mknod(node, 0o020666, os.makedev(195, 0))
+    proven(box)
+    chain = (str(worker), "chain", str(node), "120000", "use,use,use,use")
+    receipt = run(box, *chain, GPULEDGER_AGENT_WATCH="ebpf")
+    assert receipt["naming"] == "ebpf"
+    freed_ms = sum(one["ms"] for one in receipt["unknown"] if one["reason"] == "row-freed")
+    assert 4 * 115 <= receipt["context_ms"] + freed_ms <= 4 * 150, receipt
+    assert receipt["at_least"] is bool(receipt["unknown"])
+    assert {one["pid"] for one in receipt["contexts"]} == {receipt["pid"]}
+
+
 def test_no_driver_at_all(bare: Box) -> None:
     """The command runs, the receipt says why nothing is known, and no ledger is made."""
     receipt = run(bare, "sh", "-c", "exit 6", status=6, LD_LIBRARY_PATH="/nowhere")

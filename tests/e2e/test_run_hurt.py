@@ -6,14 +6,16 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from e2e.box import GPU, Box
-from e2e.machine import eventually
+from e2e.machine import eventually, need
 from gpuledger.errors import Unavailable
 from gpuledger.sources.own_cgroup import PREFIX, own_folder
 
@@ -182,3 +184,40 @@ def test_a_cgroup_that_a_killed_run_left_is_removed_by_the_next(machine: Box) ->
     time.sleep(0.1)
     machine.run("run", "--quiet", "--", "true")
     assert cgroups() == before
+
+
+@pytest.fixture
+def full_disk(machine: Box) -> Iterator[Path]:
+    """The ledger's folder lies on a disk on which no byte is free."""
+    need(os.geteuid() == 0, "only root mounts a small disk")
+    folder = machine.ledger.parent
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], check=True)
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as stream, suppress(OSError):
+        while True:
+            stream.write(b"x" * 4096)
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_keeps_nobody_from_the_command_nor_from_the_receipt(machine: Box, full_disk: Path) -> None:
+    """Its status is the command's own, the receipt has all that was seen, and says that it is kept nowhere else."""
+    script = (
+        "import ctypes, time; cuda = ctypes.CDLL('libcuda.so.1'); cuda.cuInit(0); context = ctypes.c_void_p();"
+        " cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0); time.sleep(1.2); cuda.cuCtxDestroy_v2(context);"
+        " raise SystemExit(7)"
+    )
+    place = machine.folder / "receipt.json"
+    done = machine.run("run", "--receipt", str(place), "--", sys.executable, "-c", script, status=7)
+    receipt = json.loads(place.read_text())
+    settled = int(machine.dead()[-1][4])
+    assert (receipt["status"], receipt["watched_by"], receipt["context_ms"]) == (7, "run", settled)
+    assert settled >= 1200
+    assert [one["doubt"] for one in receipt["doubts"]] == ["not-stored"]
+    assert (receipt["explain"], receipt["contexts"][0]["refs"]) == ("", [])
+    told = " ".join(done.stderr.split())
+    assert "not stored, this receipt is all that is kept of it" in told
+    assert "nothing was run" not in told
+    assert not list(Path("/dev/shm").glob("gpuledger-run-*"))
+    (full_disk / "filler").unlink()
+    goes_on(machine)

@@ -2,6 +2,8 @@
  *   use   opens the device's node, makes a context of the (fake) CUDA driver, lives, and lets go
  *   open  opens the node and lives, as a tool does that only looks
  *   fork  a child does what `use` does, without an exec of its own
+ *   chain does what `use` does, then becomes the next of these, and so on: chain NODE US HOW[,HOW...] [WORDS...]
+ *         where HOW is use or open, each a program of its own; its place in the chain is its first word
  * What stands after that is only there to be read in its command line. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -37,8 +39,29 @@ static int use(const char *node, long us) {
     return 0;
 }
 
+/* Holds the device as this program of the chain, then becomes the next one; an exec closes what was open. */
+static int chain(char **words) {
+    char *how = words[4], *next = strchr(how, ',');
+    int status = 0;
+    if (next) *next++ = 0;
+    if (!strcmp(how, "use")) {
+        status = use(words[2], atol(words[3]));
+    } else {
+        (void)!open(words[2], O_RDWR | O_CLOEXEC);
+        live(atol(words[3]));
+    }
+    if (status || !next) return status;
+    char number[24];
+    snprintf(number, sizeof number, "%d", atoi(words[0]) + 1);
+    words[0] = number;
+    words[4] = next;
+    execv("/proc/self/exe", words);
+    return 5;
+}
+
 int main(int count, char **words) {
     if (count < 4) return 64;
+    if (!strcmp(words[1], "chain")) return chain(words);
     long us = atol(words[3]);
     if (!strcmp(words[1], "use")) return use(words[2], us);
     if (!strcmp(words[1], "open")) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from docs.generate import REFERENCE, commands, error_codes, pages  # noqa: E402 - the docs are no package of the product
+from docs.generate import REFERENCE, SOURCE, commands, error_codes, every_check, pages  # noqa: E402 - the docs are no package of the product
 
 MARKDOWN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -34,6 +35,21 @@ def test_every_verb_is_told_where_people_read(words: str) -> None:
 def test_every_option_has_a_sentence(words: str, command: object) -> None:
     """An option without help teaches nobody."""
     assert not [param.name for param in command.params if not param.help and param.name != "help"]  # type: ignore[attr-defined]
+
+
+def test_every_check_of_the_audits_is_on_its_page() -> None:
+    """A check that is written anywhere in the room stands in the `CHECKS` of a module, and so on the page."""
+    written = {
+        keyword.value.value
+        for path in (SOURCE / "audit").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "AuditCheck"
+        for keyword in node.keywords
+        if keyword.arg == "id" and isinstance(keyword.value, ast.Constant)
+    }
+    assert written <= set(every_check())
+    page = pages()["audit-checks.md"]
+    assert not [check for check in every_check() if f"`{check}`" not in page]
 
 
 def test_error_codes_are_kebab_case() -> None:

@@ -7,13 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
-EMBED = ROOT / "docs" / "guides" / "embed-in-a-control-plane.md"
+GUIDES = ROOT / "docs" / "guides"
 
 
-def test_the_embedding_example_runs_and_prints_what_the_guide_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("guide", ["embed-in-a-control-plane.md", "quotas.md"])
+def test_the_example_runs_and_prints_what_the_guide_says(tmp_path: Path, guide: str) -> None:
     """Without the command line, in an empty directory."""
-    text = EMBED.read_text(encoding="utf-8")
+    text = (GUIDES / guide).read_text(encoding="utf-8")
     program = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     printed = re.search(r"It prints:\n\n```\n(.*?)```", text, re.DOTALL)
     assert program

@@ -19,7 +19,7 @@ TEXTS = sorted(
     and path.suffix in {".py", ".md", ".c", ".h", ".txt", ".yaml", ""}
     and "__pycache__" not in path.parts
 )
-PURE = ("model", "watching", "metering", "accounting", "reports")
+PURE = ("model", "watching", "metering", "accounting", "audit", "reports")
 BANNED_MODULES = {"utils", "helpers", "manager", "handler", "common", "misc", "data", "info"}
 BANNED_NAMES = {"timestamp", "data", "info", "utils", "helpers"}
 LONGEST = 400

@@ -25,7 +25,7 @@ from gpuledger.model.rows import (
     UsageRecord,
     Watch,
 )
-from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 
 NOON = 494_000 * HOUR_US
 """A whole hour in May 2026."""
@@ -100,6 +100,11 @@ def _hold(number: int = 0, **fields: Any) -> Hold:
     return Hold(**base | {"expires_at_us": Missing("?")} | fields)
 
 
+def _expected(number: int = 0, **fields: Any) -> ExpectedEnd:
+    base = {"workload": "w", "sequence": number, "at_us": NOON, "until_us": NOON + 1}
+    return ExpectedEnd(**base | fields)
+
+
 @pytest.fixture(scope="session")
 def make() -> SimpleNamespace:
     """Rows with sensible fields: ``make.driver(3, context_ms=7)``."""
@@ -117,9 +122,10 @@ def make() -> SimpleNamespace:
         placement=_placement,
         event=_event,
         hold=_hold,
+        expected=_expected,
         one_of_each=lambda: [
-            _policy(), _pass(), _correction(), _record(), _hold(), _event(), _placement(), _sighting(), _driver(),
-            _identity(), _watch(), _device(),
+            _policy(), _pass(), _correction(), _record(), _expected(), _hold(), _event(), _placement(), _sighting(),
+            _driver(), _identity(), _watch(), _device(),
         ],
     )  # fmt: skip
 

@@ -31,14 +31,14 @@ def test_numbers_count_over_all_tables_in_the_order_of_the_chain(ledger: Ledger,
     appended = ledger.append(make.one_of_each(), writer="box.agent", at_us=1)
     kinds = [row.kind for row in appended.added]
     assert kinds == [
-        "device", "watch", "identity", "driver", "sighting", "placement", "event", "hold", "record", "correction",
-        "pass", "policy",
+        "device", "watch", "identity", "driver", "sighting", "placement", "event", "hold", "expected", "record",
+        "correction", "pass", "policy",
     ]  # fmt: skip
-    assert [row.number for row in appended.added] == list(range(1, 13))
+    assert [row.number for row in appended.added] == list(range(1, 14))
     more = ledger.append([make.watch(2), make.watch(1), make.device(1)], writer="box.agent", at_us=2)
-    assert [row.ref for row in more.added] == ["device:box.agent/13", "watch:box.agent/14", "watch:box.agent/15"]
+    assert [row.ref for row in more.added] == ["device:box.agent/14", "watch:box.agent/15", "watch:box.agent/16"]
     assert more.added[1:] == (make.watch(2), make.watch(1))
-    assert ledger.marks() == {"box.agent": 15}
+    assert ledger.marks() == {"box.agent": 16}
 
 
 def test_each_writer_has_its_own_chain(ledger: Ledger, place: Path, make, bare) -> None:

@@ -71,3 +71,12 @@ def test_a_root_depends_on_each_of_its_parts() -> None:
         seal_root(GENESIS, 1, "{ }"),
     }
     assert len(roots) == 4
+
+
+def test_rows_that_are_text_already_hash_as_rows_do() -> None:
+    """However they are cut."""
+    rows = [("w", number, "ü", None) for number in range(1, 6)]
+    texts = [json.dumps(["k", *row], separators=(",", ":")) for row in rows]
+    words = {"writer": "w", "first_number": 1, "last_number": 5, "committed_at_us": 7}
+    whole = link_hash(GENESIS, [("k", rows)], **words)
+    assert link_hash(GENESIS, [("k", iter([",".join(texts[:2]), ",".join(texts[2:])]))], **words) == whole

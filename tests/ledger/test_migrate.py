@@ -16,14 +16,14 @@ from gpuledger.errors import Unavailable
 from gpuledger.ledger import Ledger, appending, migrate, migrations, verify_ledger
 from gpuledger.ledger.schema import METADATA, SCHEMA_VERSION
 from gpuledger.ledger.texts import TextBook
-from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 
-_LATER = (PlacementRow, WorkloadEvent, Hold)
-"""Kinds that a ledger of version 1 has no table for."""
+_LATER = {1: (PlacementRow, WorkloadEvent, Hold, ExpectedEnd), 2: (ExpectedEnd,)}
+"""Kinds that a ledger of an older version has no table for."""
 
 
-def ledger_of_version_1(place: Path, rows: list) -> None:
-    """A ledger as the program of version 1 left it, with rows of each kind that it knew."""
+def older_ledger(version: int, place: Path, rows: list) -> None:
+    """A ledger as the program of that version left it, with rows of each kind that it knew."""
     engine = sa.create_engine(
         "sqlite://", creator=lambda: sqlite3.connect(place, isolation_level=None), poolclass=sa.NullPool
     )
@@ -32,7 +32,7 @@ def ledger_of_version_1(place: Path, rows: list) -> None:
         config.set_main_option("script_location", str(Path(migrations.__file__).parent))
         config.set_main_option("path_separator", "os")
         config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+        command.upgrade(config, f"{version:04}")
         appending.append_rows(connection, TextBook(connection), rows, writer="box.agent", at_us=1)
 
 
@@ -88,12 +88,13 @@ def test_an_unfinished_creation_is_no_ledger_to_a_reader(place: Path) -> None:
     assert caught.value.code == "no-ledger"
 
 
-def test_a_ledger_of_version_1_is_brought_up_to_date_and_its_rows_stand(place: Path, make, bare) -> None:
+@pytest.mark.parametrize("version", sorted(_LATER))
+def test_an_older_ledger_is_brought_up_to_date_and_its_rows_stand(place: Path, make, bare, version: int) -> None:
     """Its chain still verifies, a reader is told who mends it, and the new kinds can be written."""
-    rows = [row for row in make.one_of_each() if not isinstance(row, _LATER)]
-    ledger_of_version_1(place, rows)
+    rows = [row for row in make.one_of_each() if not isinstance(row, _LATER[version])]
+    older_ledger(version, place, rows)
     with bare(place) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (version,)
         before = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in ("watch", "link")}
     with pytest.raises(Unavailable) as caught:
         Ledger.open(place, mode="read")
@@ -101,7 +102,8 @@ def test_a_ledger_of_version_1_is_brought_up_to_date_and_its_rows_stand(place: P
     with Ledger.open(place, mode="append") as ledger:
         assert verify_ledger(ledger) == []
         assert [ledger.count(type(row)) for row in rows] == [1] * len(rows)
-        ledger.append([make.placement(), make.event(), make.hold()], writer="box.agent", at_us=2)
+        new = [row for row in make.one_of_each() if isinstance(row, _LATER[version])]
+        assert len(ledger.append(new, writer="box.agent", at_us=2).added) == len(new)
         ledger.seal(3, writer="box.agent")
         assert verify_ledger(ledger) == []
     with bare(place) as connection:

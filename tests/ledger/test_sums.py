@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.ledger import Ledger, UsageSum
+from gpuledger.ledger import Ledger, UsageSum, sums
+from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US, HOUR_US
 from gpuledger.model.rows import UsageCorrection, UsageRecord, Watch
 
@@ -269,3 +271,23 @@ def test_watched_spans_cover_what_the_rows_cover(rows: list[tuple[int, int, str]
     for status in ("ok", "watch-gap"):
         expected = {at for since, length, of in rows if of == status for at in range(since, since + length)}
         assert {at for row in spans if row.status == status for at in range(row.since_us, row.until_us)} == expected
+
+
+def test_hours_meters_and_sums_below_nothing(tmp_path: Path) -> None:
+    """What verify asks of records: where they begin and end, whose meters they are, and which add up to less than 0."""
+    record = UsageRecord(
+        meter="gpu.context", hour_us=3_600_000_000, host="h", device="d", subject="s", context="settled", quantity=5,
+        evidence_count=1, evidence_hash="0", recorded_at_us=0,
+    )  # fmt: skip
+    taken = UsageCorrection(
+        meter="gpu.busy", hour_us=7_200_000_000, host="h", device="d", subject="s", correction_number=1, delta=-2,
+        reason="late-evidence", evidence_count=1, evidence_hash="0", recorded_at_us=0,
+    )  # fmt: skip
+    with Ledger.open(tmp_path / "sums.db", mode="append") as ledger:
+        connection = ledger.connection
+        assert all(isinstance(edge, Missing) for edge in sums.hours_of(connection, ["gpu.context"]))
+        fine = replace(taken, meter="gpu.context", hour_us=3_600_000_000, delta=-5)
+        ledger.append([record, taken, fine], writer="w", at_us=0)
+        assert sums.hours_of(connection, ["gpu.context", "gpu.busy"]) == (3_600_000_000, 7_200_000_000)
+        assert sums.recorded_meters(connection) == ["gpu.context"]
+        assert sums.negative_sums(connection) == [("gpu.busy", 7_200_000_000, "h", "d", "s", -2)]

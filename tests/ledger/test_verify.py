@@ -106,7 +106,7 @@ new_rows, living, detail FROM watch WHERE writer = 'box.import' AND number = 10"
         "UPDATE link SET writer = 'box.other' WHERE writer = 'box.import'",
         "UPDATE link SET last_number = last_number - 1 WHERE writer = 'box.import'",
         "DELETE FROM link WHERE writer = 'box.import'",
-        "DELETE FROM link WHERE first_number = 14",
+        "DELETE FROM link WHERE first_number = 15",
         f"INSERT INTO watch {_COPY.format(writer='writer', number=11)}",
         f"INSERT INTO watch {_COPY.format(writer=_INTRUDER, number=1)}",
     ],
@@ -125,7 +125,7 @@ def test_rows_that_changed_places_are_found(sealed: Path) -> None:
         "UPDATE driver_record SET number = 15 WHERE number = 16",
         "UPDATE driver_record SET number = 16 WHERE number = 999",
     )
-    assert found(sealed) == {"chain": ["box.agent/14"]}
+    assert found(sealed) == {"chain": ["box.agent/15"]}
 
 
 def test_a_row_inserted_without_a_link_is_found(sealed: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_tail_cut_off_is_found_by_the_seal(sealed: Path) -> None:
         "DELETE FROM watch WHERE writer = 'box.import'",
         "DELETE FROM link WHERE writer = 'box.import'",
     )
-    assert found(sealed) == {"seals": ["seal:box.agent/24", "seal:box.agent/35"]}
+    assert found(sealed) == {"seals": ["seal:box.agent/25", "seal:box.agent/36"]}
 
 
 def test_a_tail_cut_off_with_its_seals_is_found_by_a_kept_root(sealed: Path) -> None:
@@ -156,33 +156,33 @@ def test_a_tail_cut_off_with_its_seals_is_found_by_a_kept_root(sealed: Path) -> 
     assert not isinstance(root, Missing)
     assert found(sealed, kept_root=root) == {}
     tables = ("driver_record", "seal")
-    cuts = [f"DELETE FROM {table} WHERE writer = 'box.agent' AND number > 24" for table in tables]
-    tamper(sealed, *cuts, "DELETE FROM link WHERE writer = 'box.agent' AND first_number > 24")
+    cuts = [f"DELETE FROM {table} WHERE writer = 'box.agent' AND number > 25" for table in tables]
+    tamper(sealed, *cuts, "DELETE FROM link WHERE writer = 'box.agent' AND first_number > 25")
     assert found(sealed) == {}
     assert found(sealed, kept_root=root) == {"seals": [root]}
 
 
 def test_a_seal_taken_out_is_found(sealed: Path) -> None:
     """The one after it no longer follows."""
-    tamper(sealed, "DELETE FROM seal WHERE number = 24")
-    assert "seal:box.agent/35" in found(sealed)["seals"]
+    tamper(sealed, "DELETE FROM seal WHERE number = 25")
+    assert "seal:box.agent/36" in found(sealed)["seals"]
 
 
 def test_a_seal_that_was_changed_is_found(sealed: Path) -> None:
     """Its root does not fit its heads any more; heads that cannot be read are no crash."""
-    tamper(sealed, 'UPDATE seal SET heads = \'{"box.agent":[1,"x"]}\' WHERE number = 24')
-    assert "seal:box.agent/24" in found(sealed)["seals"]
-    tamper(sealed, "UPDATE seal SET heads = '[' WHERE number = 24")
-    assert "seal:box.agent/24" in found(sealed)["seals"]
+    tamper(sealed, 'UPDATE seal SET heads = \'{"box.agent":[1,"x"]}\' WHERE number = 25')
+    assert "seal:box.agent/25" in found(sealed)["seals"]
+    tamper(sealed, "UPDATE seal SET heads = '[' WHERE number = 25")
+    assert "seal:box.agent/25" in found(sealed)["seals"]
 
 
 def test_a_forged_seal_does_not_hide_a_shorter_chain(sealed: Path) -> None:
     """Heads that go back in time are told from those that go on."""
     with closing(sqlite3.connect(sealed)) as connection:
-        root, at_us = connection.execute("SELECT previous_root, at_us FROM seal WHERE number = 35").fetchone()
+        root, at_us = connection.execute("SELECT previous_root, at_us FROM seal WHERE number = 36").fetchone()
     forged = seal_root(root, at_us, "{}")
-    tamper(sealed, f"UPDATE seal SET heads = '{{}}', root = '{forged}' WHERE number = 35")
-    assert found(sealed)["seals"] == ["seal:box.agent/35", "seal:box.agent/35"]
+    tamper(sealed, f"UPDATE seal SET heads = '{{}}', root = '{forged}' WHERE number = 36")
+    assert found(sealed)["seals"] == ["seal:box.agent/36", "seal:box.agent/36"]
 
 
 def test_changed_text_is_found_and_forgotten_text_is_not(sealed: Path) -> None:

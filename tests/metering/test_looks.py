@@ -17,18 +17,38 @@ def stints(make: Any, *rows: Any) -> list[Any]:
 
 def test_a_look_with_the_drivers_start_belongs_to_the_row_of_that_start(make: Any) -> None:
     """Seen alive and settled later is one context, as long as the driver says."""
-    row, look = make.driver(10_000, 30_000), make.look(10_000, 39_000, start=10_500)
+    row, look = make.driver(10_000, 30_000), make.look(10_000, 39_000, start=10_001)
     (stint,) = stints(make, row, look)
     assert (stint.context_ms, stint.sightings, stint.settled) == (30_000, [look], True)
 
 
-def test_of_two_rows_near_a_start_the_nearer_one_is_meant(make: Any) -> None:
-    """Within the tolerance of 2 s, and never beyond it."""
+def test_a_start_near_a_row_and_not_its_own_is_another_context(make: Any) -> None:
+    """The driver stamps a context once and keeps that: a program later, a tenth of a second, is another one."""
     first, second = make.driver(10_000, 500), make.driver(11_000, 500)
-    look, far = make.look(11_000, 11_400, start=11_100), make.look(20_000, 20_100, start=20_000)
-    one, two, three = stints(make, first, second, look, far)
-    assert (one.sightings, two.sightings, three.sightings) == ([], [look], [far])
-    assert not three.settled
+    look, lost = make.look(11_000, 11_400, start=11_000), make.look(10_600, 10_700, start=10_600)
+    one, between, two = stints(make, first, second, look, lost)
+    assert (one.sightings, two.sightings, between.sightings) == ([], [look], [lost])
+    assert (between.settled, between.context_ms) == (False, 100)
+
+
+def test_what_events_booked_is_a_context_of_its_own_however_near_another_is(make: Any) -> None:
+    """Programs of one process follow within milliseconds, each counted, each once."""
+    row = make.driver(10_100, 50)
+    booked = [make.look(at, at + 80, method="ebpf", gone=at + 80) for at in (9_800, 9_900, 10_200)]
+    found = stints(make, row, *booked, booked[0])
+    assert [(stint.spans[0][0] // 1000 % 100_000, stint.context_ms, stint.settled) for stint in found] == [
+        (9_800, 80, False),
+        (9_900, 80, False),
+        (10_100, 50, True),
+        (10_200, 80, False),
+    ]
+    assert all(stint.over for stint in found if not stint.settled)
+
+
+def test_a_row_that_comes_late_settles_what_events_booked(make: Any) -> None:
+    """It began in that very time, so it is the same context, and counts once."""
+    (stint,) = stints(make, make.look(10_000, 10_400, method="ebpf", gone=10_400), make.driver(10_002, 390))
+    assert (stint.settled, stint.context_ms) == (True, 390)
 
 
 def test_a_look_without_a_start_belongs_to_the_row_that_holds_it(make: Any) -> None:
@@ -37,6 +57,21 @@ def test_a_look_without_a_start_belongs_to_the_row_that_holds_it(make: Any) -> N
     inside, edge = make.look(20_000, 25_000), make.look(8_500, 41_500)
     (stint,) = stints(make, row, inside, edge)
     assert len(stint.sightings) == 2
+
+
+def test_a_context_between_two_rows_of_its_process_is_lost_in_neither(make: Any) -> None:
+    """A program after a program, each holding the device: what was seen to end before a row began is not that row."""
+    before, after = make.driver(10_000, 500), make.driver(10_600, 500)
+    between = [make.look(10_520, 10_540), make.look(10_540, 10_580, gone=10_580)]
+    first, seen, last = stints(make, before, after, *between)
+    assert (first.sightings, seen.sightings, last.sightings) == ([], between, [])
+    assert (seen.context_ms, seen.over) == (60, True)
+
+
+def test_the_clock_of_a_dump_is_another_one(make: Any) -> None:
+    """So what it saw near a row is that row's."""
+    (stint,) = stints(make, make.driver(10_000, 500), make.look(11_000, 11_000, gone=11_000, method="import"))
+    assert len(stint.sightings) == 1
 
 
 def test_a_look_at_a_younger_process_does_not_belong_to_an_older_row(make: Any) -> None:

@@ -115,6 +115,16 @@ def test_a_single_look_is_its_own_sample(make) -> None:
     assert memory_at([make.look(500, 500, peak_memory_mib=77)], make.at(500)).mib == 77
 
 
+def test_while_nothing_is_written_the_last_sample_written_is_told_with_its_time(make) -> None:
+    """An agent says by its pulse that a context goes on, and writes its memory later."""
+    written = make.look(0, 4000, memory_mib_ms=4000 * 100, memory_ms=4000, peak_memory_mib=150)
+    unwritten = make.look(4000, 9000, writer="", number=0, samples=0)
+    held_then = memory_at([written, unwritten], make.at(9000))
+    assert not isinstance(held_then, Missing)
+    assert (held_then.mib, held_then.until_us) == (100, make.at(4000))
+    assert memory_at([unwritten], make.at(9000)) is NO_SAMPLE
+
+
 def test_absent_memory_says_why(make) -> None:
     """No span, a span that only the driver's start proves, and looks that could not read it: three reasons, no zero."""
     assert memory_at([], make.at(0)) is NO_SAMPLE

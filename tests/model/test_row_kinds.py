@@ -20,6 +20,6 @@ def test_every_row_class_is_listed_once() -> None:
 
 
 def test_reserved_time_is_evidence() -> None:
-    """Placements come before the events and holds that name them."""
+    """Placements come before the events and holds that name them, and these before expected ends."""
     kinds = [row.kind for row in EVIDENCE]
-    assert kinds[-3:] == ["placement", "event", "hold"]
+    assert kinds[-4:] == ["placement", "event", "hold", "expected"]

@@ -58,7 +58,7 @@ def test_without_a_start_the_content_and_the_reading_make_the_row() -> None:
 def test_kinds_are_one_word_each_and_evidence_comes_first() -> None:
     """The order is the order of chaining: it can never change for a written ledger."""
     assert [row.kind for row in ROWS] == [
-        "device", "watch", "identity", "driver", "sighting", "placement", "event", "hold", "record", "correction",
-        "pass", "policy", "seal",
+        "device", "watch", "identity", "driver", "sighting", "placement", "event", "hold", "expected", "record",
+        "correction", "pass", "policy", "seal",
     ]  # fmt: skip
     assert ROWS[: len(EVIDENCE)] == EVIDENCE

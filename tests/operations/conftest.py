@@ -25,6 +25,7 @@ class NamedByHand:
     """A watcher that knows the processes it was told of."""
 
     method = "poll"
+    urgent = None
 
     def __init__(self) -> None:
         self.alive: dict[int, Named] = {}

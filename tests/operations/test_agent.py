@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pynvml
@@ -9,7 +12,9 @@ import pytest
 
 from gpuledger.errors import Refused, Unavailable
 from gpuledger.ledger.store import Ledger
+from gpuledger.metering.contexts import contexts
 from gpuledger.model.moments import MINUTE_US, SECOND_US
+from gpuledger.model.quantities import Evidence
 from gpuledger.model.rows import DriverRecord, Pass, ProcessIdentity, Seal, Sighting, UsageRecord, Watch
 from gpuledger.operations.agent import OneAgent
 from gpuledger.operations.usage import usage
@@ -116,6 +121,78 @@ def test_a_ring_that_fills_quickly_is_looked_at_more_often(machine) -> None:
     assert {row.interval_ms for row in machine.rows(Watch) if row.source == "driver"} >= {1000, fastest // 1000}
 
 
+class SlowLists:
+    """The driver's list of the living takes three seconds, in which the world goes on.
+
+    Args:
+        machine: whose driver and clock.
+        before, after: what happens once, before the list is read and after it.
+    """
+
+    def __init__(self, machine, before: Callable[[], None], after: Callable[[], None] = lambda: None) -> None:
+        self._machine = machine
+        self._read = machine.driver.nvmlDeviceGetComputeRunningProcesses
+        self._meanwhile = [before, after]
+
+    def __call__(self, handle) -> object:
+        self._happens()
+        self._machine.clock.advance(3 * SECOND_US)
+        found = self._read(handle)
+        self._happens()
+        return found
+
+    def _happens(self) -> None:
+        if self._meanwhile:
+            self._meanwhile.pop(0)()
+
+
+@pytest.mark.parametrize("hides_start", [False, True])
+@pytest.mark.parametrize("outlives_look", [False, True])
+def test_a_context_that_began_while_a_look_was_reading_is_told_once(
+    machine, monkeypatch, hides_start: bool, outlives_look: bool
+) -> None:
+    """A look on a busy machine takes seconds: its time is that of its begin, and what began meanwhile is in a list.
+
+    The driver's own start ties the list to the row; where it is hidden behind an older row of the pid, the look says
+    nothing of a context that it did not know.
+    """
+    agent = machine.agent()
+    if hides_start:
+        machine.start(7, "whisper")
+        machine.clock.advance(SECOND_US)
+        machine.driver.finish(7, machine.gpu)
+    machine.watch(agent, 2)
+
+    def begins() -> None:
+        machine.clock.advance(3 * SECOND_US)
+        machine.start(7, "whisper")
+
+    def ends() -> None:
+        machine.clock.advance(10_000)
+        machine.finish(7)
+
+    name = "nvmlDeviceGetComputeRunningProcesses"
+    slow = SlowLists(machine, begins) if outlives_look else SlowLists(machine, begins, ends)
+    monkeypatch.setattr(machine.driver, name, slow, raising=False)
+    machine.watch(agent, 1)
+    monkeypatch.undo()
+    if outlives_look:
+        ends()
+    machine.watch(agent, 3)
+    agent.stop()
+    report = usage(
+        machine.ledger, meter="gpu.context", by=("subject",), since_us=machine.clock.now_us() - MINUTE_US,
+        until_us=machine.clock.now_us(), now_us=machine.clock.now_us(),
+    )  # fmt: skip
+    rows = machine.rows(DriverRecord)
+    evidence = Evidence(
+        driver_records=tuple(rows), sightings=tuple(machine.rows(Sighting)),
+        identities=tuple(machine.rows(ProcessIdentity)), watches=tuple(machine.rows(Watch)),
+    )  # fmt: skip
+    assert [one.settled for one in contexts(evidence)] == [True] * len(rows)
+    assert (report.total, report.seen_once) == (sum(row.context_ms for row in rows), ())
+
+
 def test_accounting_is_enabled_where_it_is_off_and_again_after_a_reload(machine) -> None:
     """Each time it says so, and writes it down; the gap is UNKNOWN, not idle."""
     machine.driver.reload()
@@ -182,6 +259,20 @@ def test_looks_keep_to_the_beat_and_stop_when_told(machine) -> None:
     agent.run()
     assert machine.clock.now_us() - began_us <= 6 * SECOND_US
     assert len(machine.rows(Seal)) == 1
+
+
+def test_a_look_comes_before_its_time_where_something_is_urgent(machine) -> None:
+    """And the next one is due when it was: the beat is kept. Nothing is looked at more often than ten times a second."""
+    urgent = threading.Event()
+    machine.names.urgent = urgent
+    looked: list[int] = []
+    agent = machine.agent()
+    agent._stopping = lambda: len(looked) == 4
+    agent._looked = lambda at_us, answered: (looked.append(at_us), urgent.set())
+    urgent.wait = lambda seconds: machine.clock.advance(20_000) is None  # type: ignore[method-assign]
+    agent.run()
+    apart = [later - earlier for earlier, later in pairwise(looked)]
+    assert apart == [100_000] * 3
 
 
 def test_a_second_agent_of_a_ledger_is_refused(tmp_path: Path) -> None:

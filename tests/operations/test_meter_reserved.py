@@ -5,8 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +17,7 @@ from control_plane import ControlPlane
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.meters import GPU_RESERVED
 from gpuledger.model.rows import Pass, UsageCorrection, UsageRecord
+from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
 from gpuledger.operations.blind_reserved import late_differences
 from gpuledger.operations.meter import meter
 from gpuledger.operations.usage_reserved import usage_reserved
@@ -263,7 +267,7 @@ def test_with_nothing_new_nobody_is_looked_at(plane, monkeypatch) -> None:
     def never(*words: object, **more: object) -> None:
         raise AssertionError("derived again")
 
-    monkeypatch.setattr("gpuledger.ledger.reserved.Reading.times", never)
+    monkeypatch.setattr("gpuledger.ledger.reserved.Reading.derive", never)
     assert not plane.meter(10).records
 
 
@@ -281,3 +285,103 @@ def test_processes_and_reservations_share_one_pass(box, tmp_path) -> None:
     assert {(row.meter, row.delta) for row in report.corrections} == {("gpu.context", 60_000), ("gpu.reserved", -3600)}
     assert not meter(box.ledger, now_us=box.at(130), writer="box.meter").corrections
     assert all(check.findings == () for check in verify(box.ledger, now_us=box.at(131)).checks)
+
+
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Backlogs in parts of a few events and records."""
+    monkeypatch.setattr("gpuledger.operations.reserved_windows.EVENTS_AT_ONCE", 7)
+    monkeypatch.setattr("gpuledger.operations.meter_reserved.RECORDS_AT_ONCE", 10)
+
+
+def test_a_backlog_in_parts_is_the_same(plane, monkeypatch) -> None:
+    """Three days off, a hundred records, many transactions: each hour once, and covered without a gap."""
+    in_parts(monkeypatch)
+    plane.run("first", 0, 1, plane.placement("n9"))
+    plane.meter(2)
+    for number in range(5):
+        plane.run(f"w{number}", 2 + number * 9, 20 + number * 12, plane.placement(f"n{number}"))
+    report = plane.meter(75)
+    assert len(report.records) == sum(18 + number * 3 for number in range(5)) == plane.ledger.count(UsageRecord) - 1
+    assert {row.number for row in report.records} == {row.number for row in plane.ledger.scan(UsageRecord)} - {1}
+    passes = list(plane.ledger.scan(Pass))
+    assert len(passes) > 5
+    assert all(one.covered_until_us == two.covered_from_us for one, two in pairwise(passes))
+    assert (report.covered_from_us, report.covered_until_us) == (plane.at(1), plane.at(74))
+    assert sum(row.records_added for row in passes) == plane.ledger.count(UsageRecord)
+    agrees(plane, 75)
+
+
+def test_a_backlog_that_is_cut_off_goes_on(plane, monkeypatch) -> None:
+    """Killed between two parts: what is booked stands and verifies, the next pass books the rest."""
+    in_parts(monkeypatch)
+    for number in range(4):
+        plane.run(f"w{number}", number, number + 10, plane.placement(f"n{number}"))
+    append_if, appended = plane.ledger.append_if, []
+
+    def once(*words: Any, **more: Any) -> Any:
+        if appended:
+            raise KeyboardInterrupt
+        appended.append(append_if(*words, **more))
+        return appended[0]
+
+    monkeypatch.setattr(plane.ledger, "append_if", once)
+    with pytest.raises(KeyboardInterrupt):
+        plane.meter(20)
+    monkeypatch.setattr(plane.ledger, "append_if", append_if)
+    assert 0 < plane.ledger.count(UsageRecord) < 40
+    assert verify(plane.ledger, now_us=plane.at(20)).checks[-2].findings == ()
+    plane.meter(20)
+    assert plane.ledger.count(UsageRecord) == 40
+    assert plane.ledger.count(UsageCorrection) == 0
+    agrees(plane, 20)
+
+
+def test_two_meters_in_the_same_backlog(plane, monkeypatch) -> None:
+    """The one that is overtaken in the middle begins anew with what is left."""
+    in_parts(monkeypatch)
+    for number in range(4):
+        plane.run(f"w{number}", number, number + 10, plane.placement(f"n{number}"))
+    append_if, calls = plane.ledger.append_if, []
+
+    def overtaken(*words: Any, **more: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            with Ledger.open(plane.place, mode="append") as other:
+                plane.meter(20, other, writer="far.meter")
+        return append_if(*words, **more)
+
+    monkeypatch.setattr(plane.ledger, "append_if", overtaken)
+    report = plane.meter(20)
+    assert 0 < len(report.records) < 40
+    assert plane.ledger.count(UsageRecord) == 40
+    assert set(plane.held().values()) == {3600}
+    agrees(plane, 20)
+
+
+def test_late_history_of_new_workloads_is_inserted_in_covered_hours(plane) -> None:
+    """Beside time that is metered live; a workload that a pass knew already is compared."""
+    plane.run("live", 0, None, plane.placement("n1"))
+    plane.meter(10)
+    for number in range(3):
+        plane.run(f"old{number}", 2, 5, plane.placement(f"n{number}"), declared=True)
+    report = plane.meter(11)
+    assert len([row for row in report.records if row.hour_us < plane.at(9)]) == 9
+    assert report.corrections == ()
+    plane.tell("old0", "failed", 4, declared=True)
+    assert [row.delta for row in plane.meter(11).corrections] == [-3600]
+    agrees(plane, 11)
+
+
+def test_records_that_no_pass_tells_of_stand(plane) -> None:
+    """A ledger whose passes are not all there: what is recorded is not recorded twice."""
+    plane.run("a", 0, 3, plane.placement("n1"))
+    records = list(plane.meter(2).records)
+    with Ledger.open(plane.place.with_name("other.db"), mode="append") as other:
+        texts = plane.ledger.texts()
+        keys = {key: other.key_of(text) for key, text in texts.items()}
+        events = [replace(row, subject=keys[row.subject]) for row in plane.ledger.scan(WorkloadEvent)]
+        other.append([*plane.ledger.scan(PlacementRow), *events], writer="box.transition", at_us=plane.at(3))
+        other.append([replace(row, subject=keys[row.subject]) for row in records], writer="box.meter", at_us=0)
+        report = plane.meter(5, other, writer="box.meter")
+        assert len(report.records) == 2
+        assert other.count(UsageRecord) == 3

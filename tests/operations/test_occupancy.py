@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from gpuledger.metering.lifecycles import OPEN, Stay
 from gpuledger.model.lifecycle import Placement, State, Transition
+from gpuledger.model.workload_rows import Hold
 from gpuledger.operations.occupancy import Occupancy
 from gpuledger.operations.transition import record_transitions
 
@@ -84,3 +86,21 @@ def test_what_others_wrote_is_caught_up_with(occupancy: Occupancy, box) -> None:
     assert occupancy.catch_up() == {"w"}
     assert beside(occupancy, box, "GPU-a", 35, None) == []
     assert occupancy.catch_up() == set()
+
+
+def test_an_unconfirmed_hold_counts_until_it_lapses_or_is_let_go(occupancy: Occupancy, box) -> None:
+    """And is no longer there once it is confirmed: a workload never counts twice."""
+    hold = Hold(
+        workload="h", sequence=1, change="taken", at_us=box.at(30), placement=HALF.key, expires_at_us=box.at(40)
+    )
+    occupancy.placements[HALF.key] = HALF
+    occupancy.watch({"GPU-a"}, box.at(0))
+    occupancy.claim(hold)
+    assert beside(occupancy, box, "GPU-a", 30, None) == ["w", "h"]
+    assert beside(occupancy, box, "GPU-a", 40, None) == ["w"]
+    occupancy.unclaim(hold)
+    occupancy.unclaim(hold)
+    assert beside(occupancy, box, "GPU-a", 30, None) == ["w"]
+    occupancy.claim(replace(hold, change="released"))
+    occupancy.claim(replace(hold, expires_at_us=OPEN))
+    assert beside(occupancy, box, "GPU-a", 30, None) == ["w"]

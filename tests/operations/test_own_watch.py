@@ -50,6 +50,60 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.parametrize("when", ["open", "write"])
+def test_a_full_disk_is_no_reason_not_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    """What is seen is kept aside, for the receipt; afterwards nothing of it is left."""
+    place = tmp_path / "box.db"
+    full = Unavailable("ledger-full", "no room on the disk", hint="df -h")
+    opens, appends = Ledger.open, Ledger.append
+
+    def open_(path: Any, *, mode: Any) -> Ledger:
+        if when == "open" and path == place:
+            raise full
+        return opens(path, mode=mode)
+
+    def append(ledger: Ledger, rows: Any, **words: Any) -> Any:
+        if when == "write" and ledger.path == place:
+            raise full
+        return appends(ledger, rows, **words)
+
+    monkeypatch.setattr(Ledger, "open", open_)
+    monkeypatch.setattr(Ledger, "append", append)
+    watch = watch_of(place)
+    watch.begin()
+    assert watch.ready.wait(30)
+    until(lambda: watch.looker is Watcher.RUN and len(watch.looks_us) > 1)
+    assert watch.end()
+    assert (watch.unstored, watch.refusal, watch.trouble) == (full, None, None)
+    aside = watch.place
+    with opens(aside, mode="read") as ledger:
+        assert list(ledger.scan(Watch))
+    watch.forget()
+    assert not aside.parent.exists()
+
+
+def test_where_nowhere_is_room_nobody_looks_and_the_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The receipt says why; nothing is refused."""
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise Unavailable("ledger-full", "no room on the disk", hint="df -h")
+
+    def nowhere(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Ledger, "open", full)
+    monkeypatch.setattr("gpuledger.operations.own_watch.tempfile.TemporaryDirectory", nowhere)
+    watch = watch_of(tmp_path / "box.db")
+    watch.begin()
+    assert watch.ready.wait(30)
+    assert (watch.looker, watch.refusal) == (Watcher.NOBODY, None)
+    assert watch.trouble is not None
+    assert watch.trouble.code == "ledger-full"
+    watch.end()
+
+
 def test_alone_it_is_the_agent_and_writes_at_its_end(tmp_path: Path) -> None:
     """It looks, tells its pulse, flushes and seals."""
     watch = watch_of(tmp_path / "box.db")

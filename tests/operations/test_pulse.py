@@ -11,7 +11,7 @@ import pytest
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.rows import DeviceEvent, Sighting, Watch
-from gpuledger.operations.pulse import Pulse, hear, pulse_path, tell, unwritten_sightings, unwritten_watches
+from gpuledger.operations.pulse import Pulse, PulseTeller, hear, pulse_path, tell, unwritten_sightings, unwritten_watches
 from gpuledger.operations.usage import usage, window
 
 T0 = 1_790_000_000_000_000
@@ -85,3 +85,25 @@ def test_a_pulse_that_cannot_be_read_is_none(told: Ledger, text: str) -> None:
     """It is no evidence, so a broken one costs nothing but its news."""
     pulse_path(told.path).write_text(text)
     assert hear(told, now_us=T0) is None
+
+
+def test_an_agent_that_cannot_write_is_not_taken_for_none(told: Ledger) -> None:
+    """The disk is full since second 70: until then its silence is watched, since then it is not-written, and no gap."""
+    said: list[Pulse] = []
+    teller = PulseTeller(host="box", interval_us=SECOND, say=said.append)
+    teller.looked(T0 + 70 * SECOND, True)
+    for second in (71, 72, 100):
+        teller.stuck(T0 + second * SECOND)
+    descriptor = os.open(pulse_path(told.path), os.O_RDWR | os.O_CREAT, 0o640)
+    tell(descriptor, said[-1])
+    os.close(descriptor)
+
+    def seconds(now_s: int) -> dict[str, int]:
+        now_us = T0 + now_s * SECOND
+        report = usage(told, meter="gpu.context", by=("service",), since_us=T0, until_us=now_us, now_us=now_us)
+        return {size.reason: size.seconds for size in report.sizes}
+
+    assert seconds(100) == {"not-written": 30}
+    assert seconds(200) == {"watch-gap": 130}
+    teller.looked(T0 + 101 * SECOND, True)
+    assert (said[-1].stuck_since_us, said[-1].stuck_us) == (0, 0)

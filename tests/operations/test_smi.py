@@ -9,7 +9,9 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US, SECOND_US
 from gpuledger.model.rows import DeviceEvent
 from gpuledger.model.snapshot import Snapshot, SnapshotProcess
+from gpuledger.operations.agent import OneAgent
 from gpuledger.operations.meter import meter
+from gpuledger.operations.pulse import PulseTeller
 from gpuledger.operations.smi import smi
 
 DAY = 24 * 60
@@ -223,6 +225,25 @@ def test_now_is_unwatched_once_the_agent_has_ended(machine) -> None:
     one = only(smi(machine.ledger, at_us=last_us, now_us=last_us))
     assert (one.program, one.doubt, one.memory.mib) == ("chat", "", 500)
     assert isinstance(one.until_us, Missing)
+
+
+def test_what_lies_after_the_last_look_of_an_agent_that_looks_on_is_that_look(machine) -> None:
+    """The next one is not made yet, and no gap; memory is that of the last sample written, with its time."""
+    agent = machine.agent(flush_us=300 * SECOND_US)
+    with OneAgent(machine.ledger.path) as place:
+        teller = PulseTeller(host=machine.host, interval_us=SECOND_US, say=place.tell)
+        agent._looked = teller.looked
+        machine.start(7, "chat", memory_mib=500)
+        machine.watch(agent, 60)
+        looked_us = machine.clock.now_us()
+        now_us = looked_us + SECOND_US // 2
+        report = smi(machine.ledger, at_us=now_us, now_us=now_us)
+        assert (report.at_us, report.devices[0].reason) == (looked_us, "")
+        one = only(report)
+        assert (one.program, one.doubt, one.memory.mib) == ("chat", "", 500)
+        assert one.memory.until_us < looked_us - 50 * SECOND_US
+        late_us = looked_us + 60 * SECOND_US
+        assert smi(machine.ledger, at_us=late_us, now_us=late_us).devices[0].reason == "watch-gap"
 
 
 def test_of_dumps_alone_now_is_the_last_of_them(box) -> None:

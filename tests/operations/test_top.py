@@ -33,6 +33,7 @@ class Closed:
     """A watcher whose ``/proc`` is closed to this user, for the pids it is told."""
 
     method = "poll"
+    urgent = None
 
     def __init__(self, names: Any, unreadable: Collection[int]) -> None:
         self._names = names

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from control_plane import ControlPlane
+from control_plane import MIDNIGHT_US, ControlPlane
+from gpuledger.ledger.reserved import Reading
+from gpuledger.model.moments import HOUR_US
 from gpuledger.model.rows import UsageRecord
+from gpuledger.operations.verify import verify
 from gpuledger.operations.verify_reserved import differences
 
 
@@ -40,4 +44,24 @@ def test_what_waits_for_the_next_pass_is_no_difference(tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
     list(differences(plane.ledger, now_us=plane.at(61), progress=lambda done, of: steps.append((done, of))))
     assert steps == [(1, 1)]
+    plane.ledger.close()
+
+
+def test_decades_in_which_nothing_happened_are_passed_over(tmp_path: Path, monkeypatch) -> None:
+    """A trace of 1970 in a ledger of today: derived once, and no day of processes is looked at."""
+    plane = ControlPlane(tmp_path / "plane.db")
+    first = -MIDNIGHT_US // HOUR_US
+    plane.run("old", first, first + 30, plane.placement(), declared=True)
+    plane.meter(4)
+    calls: list[int] = []
+    derive = Reading.derive
+    monkeypatch.setattr(Reading, "derive", lambda *words, **more: (calls.append(1), derive(*words, **more)))
+    report = verify(plane.ledger, now_us=plane.at(5), progress=lambda done, of: calls.append(of))
+    assert not any(check.findings for check in report.checks)
+    assert len(calls) == 1
+    (record, *_) = plane.ledger.scan(UsageRecord)
+    forged = replace(record, hour_us=plane.at(-9999), host="n9")
+    plane.ledger.append([forged], writer="box.meter", at_us=plane.at(5))
+    (said,) = differences(plane.ledger, now_us=plane.at(5))
+    assert "n9" in said
     plane.ledger.close()

@@ -113,12 +113,16 @@ def histories(draw: st.DrawFn) -> History:
             )  # fmt: skip
     for true in truth:
         readable, kept, dumped = draw(st.booleans()), draw(st.booleans()), draw(st.sampled_from((True, False, False)))
-        rows += _seen(true, ups, interval_us, starts=starts and accounting, accounting=accounting, readable=readable)
+        seen = _seen(true, ups, interval_us, starts=starts and accounting, accounting=accounting, readable=readable)
+        rows += seen
         read_us = next((_next_look(true.until_us, up, interval_us) for up in ups if up[1] > true.until_us), None)
         if accounting and kept and read_us is not None:
             rows.append(_driver_row(true, read_us, starts=starts, method="nvml"))
         if accounting and dumped and true.until_us < END_US:
             rows.append(_driver_row(true, END_US, starts=False, method="import"))
+        is_lost = accounting and not seen and not dumped and (not kept or read_us is None)
+        if is_lost and readable and true.until_us < END_US and draw(st.booleans()):
+            rows.append(_booked(true))
     return History(
         truth=truth,
         rows=tuple(replace(row, writer="box.agent", number=number) for number, row in enumerate(rows, start=1)),
@@ -135,6 +139,16 @@ def _driver_row(true: TrueContext, read_us: int, *, starts: bool, method: str) -
         host="box", device=true.device, pid=true.pid, started_at_us=true.since_us if starts else ABSENT,
         context_ms=true.context_ms, peak_memory_mib=178, gpu_percent=0, memory_percent=0, read_at_us=read_us,
         method=method,
+    )  # fmt: skip
+
+
+def _booked(true: TrueContext) -> Sighting:
+    """A context whose row the driver lost, from open to exit, or to the exec that let go of the device."""
+    return Sighting(
+        host="box", device=true.device, pid=true.pid, boot_id="b", start_ticks=true.start_ticks,
+        context_started_at_us=ABSENT, since_us=true.since_us, until_us=true.until_us, accounted="unknown", samples=0,
+        peak_memory_mib=ABSENT, gone_at_us=true.until_us, process_died=int(true.dead_us == true.until_us),
+        method="ebpf",
     )  # fmt: skip
 
 
@@ -322,10 +336,10 @@ def _by_definition(watches: Sequence[Watch], device: str, at_us: int) -> str:
     """The verdict on one instant, straight from the rules."""
     here = [w for w in watches if w.source == "driver" and w.device in (device, "")]
     active = [w for w in here if w.since_us <= at_us < w.until_us]
-    losses = ("ring-overflow", "accounting-reset", "clock-step")
+    losses = ("ring-overflow", "row-freed", "accounting-reset", "clock-step")
     order = [
         *losses, "accounting-disabled", "accounting-unsupported", "accounting-unread", "empty-ledger", "device-lost",
-        "driver-unreachable", "events-lost", "before-watch", "watch-gap", "a-word-of-tomorrow",
+        "driver-unreachable", "events-lost", "before-watch", "not-written", "watch-gap", "a-word-of-tomorrow",
     ]  # fmt: skip
     verdicts = []
     for method in {w.method for w in active}:

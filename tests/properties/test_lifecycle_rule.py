@@ -21,11 +21,11 @@ HOURS = 5
 TABLES = """
 CREATE TABLE workload_event (writer, number, workload, event_id, sequence, state, at_us, recorded_at_us, source,
     is_declared, subject, requested_class, placement);
-CREATE TABLE metered_workload (workload, from_us);
+CREATE TABLE metered_workload (workload, from_us, since_us, until_us);
 CREATE TABLE metered_mark (writer, number);
 CREATE TABLE metered_hour (start_us, end_us);
 CREATE TABLE metered_beat (source, until_us);
-INSERT INTO metered_workload VALUES ('w', 0);
+INSERT INTO metered_workload VALUES ('w', 0, 0, 9000000000000);
 INSERT INTO metered_mark VALUES ('a', 1000);
 """
 

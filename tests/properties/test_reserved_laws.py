@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -87,10 +88,18 @@ def recorded(plane: ControlPlane) -> dict[tuple[int, str, str], int]:
 
 
 @settings(max_examples=80, deadline=None)
-@given(events=told, order=st.randoms(use_true_random=False), hours=passes, again=st.booleans())
-def test_recorded_and_corrected_is_what_the_events_say(events, order, hours, again) -> None:
-    """In any order, told twice or once, metered at any times: the oracle's answer, and a second pass adds nothing."""
-    with tempfile.TemporaryDirectory() as folder:
+@given(
+    events=told, order=st.randoms(use_true_random=False), hours=passes, again=st.booleans(),
+    at_once=st.sampled_from([(1, 1), (3, 10), (150_000, 300_000)]),
+)  # fmt: skip
+def test_recorded_and_corrected_is_what_the_events_say(events, order, hours, again, at_once) -> None:
+    """In any order, told twice or once, metered at any times, in whatever parts: the oracle's answer, and a second pass
+    adds nothing."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch("gpuledger.operations.reserved_windows.EVENTS_AT_ONCE", at_once[0]),
+        patch("gpuledger.operations.meter_reserved.RECORDS_AT_ONCE", at_once[1]),
+    ):
         plane = fresh(folder)
         batches = rows_of(plane, events)
         order.shuffle(batches)

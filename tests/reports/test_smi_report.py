@@ -91,6 +91,15 @@ def test_what_may_have_held_it_stands_apart(printed) -> None:
     assert "pid 31: last seen alive at 2026-11-29T13:59:59Z, and gone at" in text
 
 
+def test_memory_of_an_earlier_sample_is_marked_with_its_time(printed) -> None:
+    """What goes on is written every few minutes; the figure is of then, and says so."""
+    memory = MemoryHeld(mib=14_249, since_us=AT - 3 * SECOND_US, until_us=AT - 2 * SECOND_US)
+    device = replace(BOX, processes=(replace(OLLAMA, memory=memory),))
+    text = printed(to_table(Snapshot(at_us=AT, devices=(device,))))
+    assert "~14,249" in text
+    assert "~ : by the last sample written, of 13:59:58Z" in text
+
+
 def test_absent_memory_says_why_under_the_table(printed) -> None:
     """A dash in the cell, never a zero."""
     one = replace(OLLAMA, memory=NO_SAMPLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -218,3 +219,15 @@ def test_a_refusal_reaches_the_agent() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["connector-namespace", "True"]
     assert not done.stderr
+
+
+def test_a_reader_that_cannot_be_started_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more processes for this user: the next way of naming is taken, and doctor says why."""
+
+    def none_left(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "Popen", none_left)
+    with pytest.raises(Unavailable, match="cannot be started: Resource temporarily unavailable") as refused:
+        ConnectorSource()
+    assert (refused.value.code, "ulimit" in refused.value.hint) == ("connector-ended", True)

@@ -274,6 +274,31 @@ def test_a_process_told_alive_is_told_again_when_it_ends_and_its_open_too(machin
     assert last.exits == {(7, 500): died_us}
 
 
+def test_each_program_of_a_process_is_told_with_its_own_open(machine: Machine) -> None:
+    """An exec ends a holding, and what it became can hold the device anew; each is told to its end, once."""
+    machine.look()
+    machine.start(7)
+    machine.tell(
+        machine.event(EXEC, runs="one", ago_us=900), machine.event(OPEN, ago_us=800),
+        machine.event(EXEC, runs="two", ago_us=600), machine.event(OPEN, ago_us=500),
+    )  # fmt: skip
+    now_us = machine.clock.now_us()
+    look = machine.look(7)
+    assert [(one.number, one.opened_at_us - now_us, one.became) for one in look.opened] == [
+        (0, -800, True),
+        (1, -500, False),
+    ]
+    assert look.opened[0].exited_at_us == now_us - 600
+    assert isinstance(look.opened[1].exited_at_us, Missing)
+    machine.tell(machine.event(EXEC, runs="three"))
+    execed_us = machine.clock.now_us()
+    look = machine.look(7)
+    assert [(one.number, one.exited_at_us, one.became) for one in look.opened] == [(1, execed_us, True)]
+    machine.end(7)
+    machine.tell(machine.event(EXIT))
+    assert machine.look().opened == ()
+
+
 def test_a_holder_is_found_by_snapshot_and_told_as_found(machine: Machine) -> None:
     """Whoever opened the device before we listened; asked every minute, not at every look."""
     machine.start(7)
@@ -294,6 +319,20 @@ def test_a_snapshot_has_the_time_of_the_snapshot_and_not_of_the_look(machine: Ma
     machine.source.holders = [machine.event(HOLD, runs="python t.py")]
     [opened] = watcher.look((), look_us).opened
     assert opened.opened_at_us == look_us + 3 * SECOND
+
+
+def test_what_proc_hides_is_not_taken_from_a_program_that_is_over(machine: Machine) -> None:
+    """An exec a moment ago, whose event is read only now: its command line does not go with the old executable."""
+    machine.start(7, command="old job.py")
+    machine.tell(machine.event(EXEC, runs="old job.py"), machine.event(OPEN))
+    machine.look(7)
+    machine.become(7, "new job.py")
+    (machine.proc / "7" / "exe").unlink()  # a foreign process: not shown without CAP_SYS_PTRACE
+    late = [[], [machine.event(EXEC, runs="new job.py")]]  # told between the look's begin and the reading of /proc
+    machine.source.catch_up = lambda: machine.tell(*late.pop(0)) if late else None  # type: ignore[method-assign]
+    found = machine.look(7, restarted=(7,))
+    assert late == []
+    assert [(one.text.exe, one.text.command) for one in found.fresh] == [("/usr/bin/new", "new job.py")] * 2
 
 
 def test_a_fork_that_opens_without_exec_is_named_by_its_open(machine: Machine) -> None:

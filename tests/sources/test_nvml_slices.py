@@ -11,6 +11,7 @@ from gpuledger.sources.nvml_slices import (
     NO_INSTANCE,
     Slice,
     count_memory_once,
+    place_of,
     profile_in_name,
     profile_of,
     read_slices,
@@ -112,3 +113,16 @@ def test_an_instance_whose_memory_may_not_be_read_is_still_there() -> None:
     (one,) = read_slices(driver, driver.nvmlDeviceGetHandleByIndex(0), 81559)
     assert isinstance(one.reading.memory_mib, Missing)
     assert one.reading.profile == ""
+
+
+@pytest.mark.parametrize(
+    ("gpu_instance", "compute_instance", "told"),
+    [
+        (3, 1, "GPU instance 3, compute instance 1, which the driver does not list"),
+        (3, NO_INSTANCE, "GPU instance 3, which the driver does not list"),
+        (NO_INSTANCE, NO_INSTANCE, "no GPU instance that the driver names, although MIG is on"),
+    ],
+)
+def test_a_place_that_is_none_is_told_in_words(gpu_instance: int, compute_instance: int, told: str) -> None:
+    """Never by the number that NVML writes where it has none."""
+    assert place_of(gpu_instance, compute_instance) == told

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.errors import BadInput, Misconfigured
+from gpuledger.model.missing import Missing
 from gpuledger.model.moments import parse_moment
 from gpuledger.model.policy import MATCH_FIELDS, HostOwner, UserOwner
 from gpuledger.sources import policy_file
@@ -57,8 +58,12 @@ def test_whole_document_is_understood() -> None:
     }
     assert policy.namespaces == {"team-a": "vision"}
     assert policy.hosts == {"lab-3": HostOwner(owner="prof-x", region="eu", pool="shared")}
-    assert [problem.code for problem in problems] == ["policy-unused"] * 5
-    assert [problem.where for problem in problems][:2] == ["site.yaml:10", "site.yaml:12"]
+    unused = [n for n, line in enumerate(WHOLE.split("\n"), 1) if line.partition(":")[0] in policy_file.KEPT]
+    assert [(problem.code, problem.where) for problem in problems] == [
+        ("policy-unused", f"site.yaml:{line}") for line in unused
+    ]
+    assert [(quota.name, quota.limit) for quota in policy.quotas] == [("vision", 2000)]
+    assert policy.zone == "Europe/Berlin"
     assert "`pools` is kept" in problems[0].message
 
 
@@ -77,9 +82,19 @@ def test_effective_from_in_every_spelling(written: str) -> None:
 
 
 def test_money_never_is_kept() -> None:
-    """`money: never` is a known key."""
-    _, problems = policy_file.parse("money: never", path="p", now_us=NOW_US)
-    assert [problem.where for problem in problems] == ["p:1"]
+    """It switches every price off, and is acted on."""
+    policy, problems = policy_file.parse("money: never", path="p", now_us=NOW_US)
+    assert (problems, policy.rates.never) == ([], True)
+
+
+def test_rates_of_stored_versions_that_nobody_read() -> None:
+    """They were stored before rates were acted on: told, and the rest of the version holds."""
+    text = "owners: {users: {al: {team: t}}}\nrates: {currency: EUR, cards: [{meter: gpu.context}]}"
+    assert refused(text).code == "policy-bad-value"
+    policy, problems = policy_file.parse(text, path="p", now_us=NOW_US, is_stored=True)
+    assert isinstance(policy.rates, Missing)
+    assert [problem.code for problem in problems] == ["policy-unused"]
+    assert policy.users["al"].team == "t"
 
 
 RULE = "services:\n  - service: a\n    match: {unit: x}\n"

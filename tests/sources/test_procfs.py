@@ -194,6 +194,14 @@ def test_a_real_script_is_named_by_its_path(tmp_path: Path) -> None:
         assert program(reading.text) == str(tmp_path / name / "train.py")
 
 
+def test_a_secret_in_the_working_directory_is_none_of_our_business(tmp_path: Path) -> None:
+    """It is redacted as a command line is."""
+    put(tmp_path, 7, cwd="/srv/password=hunter2/run")
+    reading = read_identity(7, booted_at_us=0, proc=tmp_path)
+    assert isinstance(reading, ProcessReading)
+    assert reading.text.cwd == "/srv/password=[redacted]"
+
+
 def test_a_kernel_thread_is_named_by_its_short_name(tmp_path: Path) -> None:
     """It has no command line."""
     put(tmp_path, 7, comm="kworker/0:1", cmdline=b"")

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from gpuledger.sources import recent_processes
 from gpuledger.sources.process_events import NVIDIA_MAJOR, Happened, ProcessEvent, Program
-from gpuledger.sources.process_lives import TICK_US, Life
+from gpuledger.sources.process_lives import MOST_HOLDS, TICK_US, Life
 from gpuledger.sources.recent_processes import KEPT_US, LOOKS_KEPT, RecentProcesses
 
 OFFSET_US = 1_790_000_000_000_000
@@ -161,7 +161,8 @@ def test_a_snapshot_that_meets_a_process_while_it_ends_does_not_bring_it_back(me
     memory.note(EXIT, 3)
     memory.note(HOLD, 3.1, runs="python")
     [life] = memory.recent.of(7)
-    assert (life.died_us, life.opened, life.found) == (OFFSET_US + 3 * SECOND, {0: OFFSET_US + 3_100_000}, (0,))
+    assert life.died_us == OFFSET_US + 3 * SECOND
+    assert [(hold.minor, hold.opened_us, hold.is_found) for hold in life.holds] == [(0, OFFSET_US + 3_100_000, True)]
     assert list(memory.recent.touched.values()) == [life]
 
 
@@ -185,10 +186,35 @@ def test_only_a_devices_node_is_touched_and_not_by_monitors(memory: Memory) -> N
     memory.note(OPEN, 3, minor=1)
     memory.note(OPEN, 4, minor=1)
     [life] = memory.recent.touched.values()
-    assert (life.pid, life.opened, life.found) == (7, {1: OFFSET_US + 3 * SECOND}, ())
+    assert life.pid == 7
+    assert [(hold.minor, hold.opened_us, hold.is_found) for hold in life.holds] == [(1, OFFSET_US + 3 * SECOND, False)]
     memory.note(EXEC, 4, pid=8, runs="python")
     memory.note(OPEN, 5, pid=8)
     assert len(memory.recent.touched) == 2
+
+
+def test_each_program_opens_a_device_anew(memory: Memory) -> None:
+    """An exec closes what its program had open, told twice or not; a look-alike of the same program does not."""
+    memory.note(EXEC, 2, runs="one")
+    memory.note(OPEN, 2.1)
+    memory.note(OPEN, 2.2)
+    memory.note(EXEC, 3, runs="two")
+    memory.note(OPEN, 3.1)
+    memory.note(EXEC, 3, runs="two")
+    [life] = memory.recent.touched.values()
+    assert [(hold.number, hold.opened_boot_us, hold.let_go_us) for hold in life.holds] == [
+        (0, 2_100_000, OFFSET_US + 3 * SECOND),
+        (1, 3_100_000, None),
+    ]
+
+
+def test_one_that_opens_and_execs_for_ever_has_an_end(memory: Memory) -> None:
+    """What is let go untold is counted."""
+    for second in range(2, 2 + MOST_HOLDS + 3):
+        memory.note(EXEC, second, runs="again")
+        memory.note(OPEN, second + 0.5)
+    [life] = memory.recent.touched.values()
+    assert (len(life.holds), life.held, memory.recent.dropped) == (MOST_HOLDS, MOST_HOLDS + 3, 3)
 
 
 def test_events_that_were_lost_leave_no_program_sure(memory: Memory) -> None:

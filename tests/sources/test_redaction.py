@@ -185,6 +185,37 @@ _PLAIN_WORDS = st.sampled_from(
 _SECRETS = st.text(min_size=1, max_size=30).map(lambda text: f"Qz7{text}7zQ")
 
 
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("client -phunter2 db", "client -p[redacted] db"),
+        ("/opt/mysql8/bin/mysql.real -u root -pSECRET", "/opt/mysql8/bin/mysql.real -u root -p[redacted]"),
+        ("sh -c 'client -pSECRET'", "sh -c client -p[redacted]"),
+        ("app -u bob:SECRET x", "app -u bob:[redacted] x"),
+        ("app --user bob:12345", "app --user bob:[redacted]"),
+        ("app --user=bob:SECRET", "app --user=bob:[redacted]"),
+        ("app --proxy-user bob:SECRET", "app --proxy-user bob:[redacted]"),
+        ("app https://bob:SECRET@h/x", "app https://bob:[redacted]@h/x"),
+        ("f(auth=('me', 'Qz7) 7zQ'))", "f(auth=[redacted]"),
+    ],
+)
+def test_what_programs_take_that_nobody_listed(command: str, shown: str) -> None:
+    """As mysql and curl take it: a password behind -p in one word, a user with a password behind -u."""
+    words = [command] if command.startswith("f(") else shlex.split(command)
+    assert redact(words) == shown
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["gcc -pthread -pg -pie", "ffmpeg -preset fast -pix_fmt yuv420p -profile:v high", "ssh -p2222 h", "x -p8080",
+     "docker run -p 5000:5000 -p5000:5000 -u 1000:1000 img", "nmap -p1-100 h", "mkdir -p/tmp/x", "python -u train.py",
+     "app -u http://h:80/x", "app -a 0.0.0.0:11434", "app -a localhost:6379", "app -u bob", "psql -U bob -p5432"],
+)  # fmt: skip
+def test_what_only_looks_like_it_stays(command: str) -> None:
+    """Words, ports, ids, paths and addresses."""
+    assert redact(command.split()) == command
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(_PLAIN_WORDS, max_size=6), _SECRET_OPTIONS, _SECRETS, st.lists(_PLAIN_WORDS, max_size=6), st.booleans())
 def test_no_secret_behind_a_secret_option_ever_appears(

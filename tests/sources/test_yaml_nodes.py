@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from gpuledger.errors import BadInput
+from gpuledger.sources import yaml_nodes
 from gpuledger.sources.yaml_nodes import DEEPEST, compose
 
 
@@ -68,3 +70,39 @@ def test_messages_name_the_document_that_is_read() -> None:
     with pytest.raises(BadInput) as caught:
         compose("[]", path="f", place="the map", hint="a map starts like: columns: ...")
     assert caught.value.hint.startswith("a map starts like")
+
+
+DOCUMENTS = [
+    "a: 1\nb: [x, 'y', \"z\\n\", 7d, 2026-11-01, 0x1f, 1_000, yes, ~, .5]\n",
+    'services:\n  - {service: ollama, team: home, match: {unit: "ollama\\\\.service"}}\n# end\n',
+    "x: &one {k: v}\ny: *one\nz: |\n  two\n  lines\nw: >-\n  folded\n  text\n",
+    'shares: {half_life: 7d, class_weights: {"H100*": 2}, tree: {vision: {shares: 40, users: {al: 1, bö: parent}}}}\n',
+    "? long\n: {a: b,\n   c: d}\n'q': ''\n\"d\": \"\\u00e9\"\n",
+]
+
+
+@pytest.mark.parametrize("text", DOCUMENTS)
+def test_a_stored_document_has_the_same_nodes_on_the_same_lines(text: str) -> None:
+    """libyaml scans it faster, and nothing else."""
+
+    def told(node) -> tuple:
+        value = [(told(k), told(v)) for k, v in node.value] if isinstance(node, yaml.MappingNode) else node.value
+        value = [told(each) for each in node.value] if isinstance(node, yaml.SequenceNode) else value
+        return node.tag, node.start_mark.line, value
+
+    slow = yaml_nodes.compose(text, path="p")
+    fast = yaml_nodes.compose(text, path="p", is_stored=True)
+    assert slow.names == fast.names
+    for name in slow.names:
+        assert told(slow._nodes[name][1]) == told(fast._nodes[name][1])
+
+
+def test_an_error_in_a_stored_document_is_told_in_the_same_words() -> None:
+    """Also how deep it may be."""
+    for text in ("a: [", "a: \x01", "[" * 50, ""):
+        said = []
+        for is_stored in (False, True):
+            with pytest.raises(BadInput) as refused:
+                yaml_nodes.compose(text, path="p", is_stored=is_stored)
+            said.append((refused.value.code, refused.value.message, refused.value.line))
+        assert said[0] == said[1]

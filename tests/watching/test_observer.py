@@ -11,7 +11,8 @@ from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
 from gpuledger.model.readings import DeviceReading, FinishedRow, LivingContext, Named, NamesLook, Opened, Reading
 from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row, Sighting, Watch
-from gpuledger.watching.observer import Beat, Memory, Observer
+from gpuledger.watching.memory import Beat, Memory
+from gpuledger.watching.observer import Observer
 
 GPU = "GPU-11111111-2222-3333-4444-555555555555"
 T0 = 1_790_000_000_000_000
@@ -496,6 +497,40 @@ def test_rows_that_the_ring_lost_are_booked_by_events_and_named() -> None:
         (pid, T0 + 1_200_000, T0 + 1_500_000) for pid in (1000, 1001)
     ]
     assert len(watching.of(DriverRecord)) == 128
+
+
+def test_a_next_program_is_another_context_though_the_driver_shows_the_row_of_the_one_before() -> None:
+    """While the second holds the device, its start is hidden behind the first one's row: its own open dates it."""
+    watching = Watching()
+    mine = named(5)
+    watching.look(0, on_minor(reading()), heard())
+    first = on_minor(reading(living=[alive(5, T0 + 500_000)]))
+    watching.look(1, first, heard(opened(5, 0.5), current={5: mine}, fresh=(mine,)))
+    second = on_minor(reading([finished(5, T0 + 500_000, 800)], [alive(5)]))
+    told = (replace(opened(5, 0.5, 1.3), became=True), replace(opened(5, 1.4), number=1))
+    watching.look(2, second, heard(*told, current={5: mine}))
+    watching.look(3, second, heard(current={5: mine}))
+    watching.end(3)
+    rows = [row for row in watching.of(Sighting) if isinstance(row, Sighting)]
+    assert [(row.gone_at_us, row.process_died) for row in rows if isinstance(row.gone_at_us, int)] == [
+        (T0 + 1_300_000, 0)
+    ]
+    later = [row for row in rows if isinstance(row.context_started_at_us, Missing)]
+    assert min(row.since_us for row in later) == T0 + 1_400_000
+    assert max(row.until_us for row in later) == T0 + 3 * SECOND
+
+
+def test_time_of_which_a_row_may_have_been_freed_is_unknown() -> None:
+    """A row of the watch beside the one that looked: time, and no amount."""
+    watching = Watching()
+    watching.look(0, on_minor(reading()), heard())
+    told = (replace(opened(5, 0.2, 0.4), became=True), replace(opened(5, 0.5, 0.7), number=1))
+    rows = [finished(5, T0 + 500_000, 200)]
+    watching.look(1, on_minor(reading(rows)), heard(*told, fresh=(named(5),)))
+    for second in (2, 3, 4):
+        watching.look(second, on_minor(reading(rows)), heard())
+    assert (0.2, 0.4, "row-freed") in watching.watches()
+    assert not watching.of(Sighting)
 
 
 def test_a_pid_whose_older_row_is_known_is_asked_for_again() -> None:

@@ -25,9 +25,12 @@ def at(second: float) -> int:
     return T0 + int(second * SECOND)
 
 
-def opened(pid: int, second: float, until: float | None = None, *, ticks: int = 7, minor: int = 0, found: bool = False):
+def opened(
+    pid: int, second: float, until: float | None = None, *, ticks: int = 7, minor: int = 0, found: bool = False,
+    number: int = 0, became: bool = False,
+):  # fmt: skip
     return Opened(
-        pid=pid, start_ticks=ticks, minor=minor, opened_at_us=at(second), is_found=found,
+        pid=pid, start_ticks=ticks, minor=minor, opened_at_us=at(second), is_found=found, number=number, became=became,
         exited_at_us=Missing("still alive") if until is None else at(until),
     )  # fmt: skip
 
@@ -81,6 +84,11 @@ class Looking:
         )  # fmt: skip
         self.second, self.status = second, verdict.status
         return verdict
+
+    def freed(self, second: float) -> list[tuple[float, float, str]]:
+        """Looks until the driver has had its time; where a row may have been lost, in seconds."""
+        found = [span for later in range(3) for span in self.look(second + later).freed]
+        return [((since - T0) / SECOND, (until - T0) / SECOND, told) for since, until, told in found]
 
     def settle(self, second: float) -> list[tuple[int, float, float]]:
         """Looks until the driver has had its time; contexts found, by pid and seconds."""
@@ -158,7 +166,7 @@ def test_opens_of_a_device_that_is_not_ours_are_not_kept_for_ever() -> None:
     assert looking.touched == set()
     assert len(looking.opens._openers[5]) == 2
     looking.look(1 + KEPT_UNREAD_US / SECOND)
-    assert list(looking.opens._openers[5]) == [(8, 7)]
+    assert list(looking.opens._openers[5]) == [(8, 7, 0)]
 
 
 def storm(count: int, *, second: float = 1.1) -> tuple[list[Opened], list[FinishedRow]]:
@@ -246,6 +254,104 @@ def test_a_second_stint_of_a_pid_frees_the_first_ones_row() -> None:
     looking.look(1)
     looking.look(9, opened(7, 1.5, 2), opened(7, 5, 6, ticks=8), rows=[finished(7, 5)])
     assert looking.settle(10) == [(7, 1.5, 2.0)]
+
+
+def chain(pid: int, *spans: tuple[float, float], goes_on: bool = False) -> list[Opened]:
+    """One process that becomes a program after the other, each of which opens the device."""
+    last = len(spans) - 1
+    return [
+        opened(pid, since, None if goes_on and number == last else until, number=number, became=number < last)
+        for number, (since, until) in enumerate(spans)
+    ]
+
+
+def test_programs_before_the_last_one_leave_no_row_and_no_proof_of_one() -> None:
+    """The driver keeps one row a pid: whether the first two had contexts nobody can tell, so it is said, not booked."""
+    looking = Looking()
+    looking.look(1)
+    told = chain(7, (1.1, 1.2), (1.25, 1.3), (1.35, 1.9))
+    verdict = looking.look(2, *told, rows=[finished(7, 1.351)])
+    told = "pid 7 let go of the device 2 times by exec and held it anew before its row could be read"
+    assert (verdict.sightings, verdict.freed) == ((), ((at(1.1), at(1.3), told),))
+    assert looking.freed(3) == []
+
+
+def test_a_process_known_to_use_the_device_used_it_before_its_row_was_freed_too() -> None:
+    """Its first program was seen alive, its third has a row: the second is booked from open to exec."""
+    looking = Looking()
+    looking.look(1, *chain(7, (0.5, 9), goes_on=True), living=[7])
+    told = chain(7, (0.5, 1.2), (1.25, 1.5), (1.55, 1.9))
+    found = looking.look(2, *told, rows=[finished(7, 1.551)]).sightings
+    assert [(row.since_us, row.until_us, row.gone_at_us, row.process_died) for row in found] == [
+        (at(1.25), at(1.5), at(1.5), 0)
+    ]
+    assert looking.freed(6) == []
+
+
+def test_what_it_does_later_proves_nothing_of_what_it_did_before() -> None:
+    """A launcher asks for the devices, and becomes what uses one."""
+    looking = Looking()
+    looking.look(1)
+    looking.look(2, *chain(7, (1.1, 1.2), (1.3, 1.4), (1.5, 9), goes_on=True), rows=[finished(7, 1.3)], living=[7])
+    assert looking.settle(3) == []
+
+
+def test_a_look_between_two_programs_that_finds_no_row_proves_that_there_was_none() -> None:
+    """The close of the first came before the open of the second, so its row would have been there."""
+    looking = Looking()
+    looking.look(1)
+    looking.look(2, *chain(7, (1.1, 1.2), (1.3, 9), goes_on=True))
+    looking.look(3, *chain(7, (1.1, 1.2), (1.3, 2.5)), rows=[finished(7, 1.301)])
+    assert looking.freed(4) == []
+
+
+def test_each_row_is_of_the_program_that_opened_the_device_last_before_it() -> None:
+    """Programs follow within milliseconds, so two seconds would take any of them."""
+    looking = Looking()
+    looking.look(1)
+    looking.look(2, *chain(7, (1.1, 1.2), (1.21, 9), goes_on=True), rows=[finished(7, 1.1001)])
+    [found] = looking.look(3, *chain(7, (1.1, 1.2), (1.21, 1.22), (1.23, 2.9)), rows=[finished(7, 1.2301)]).sightings
+    assert (found.since_us, found.until_us) == (at(1.21), at(1.22))
+    assert looking.settle(4) == []
+
+
+def test_in_a_ring_that_ran_over_every_program_counts() -> None:
+    """The one whose row is there by its row, the others from open to exec."""
+    looking = Looking()
+    looking.look(1)
+    verdict = looking.look(2, *chain(7, (1.1, 1.2), (1.25, 1.9)), rows=[finished(7, 1.2501)], loss=OVERFLOW)
+    assert [(row.since_us, row.until_us) for row in verdict.sightings] == [(at(1.1), at(1.2))]
+    assert (looking.settle(3), verdict.freed) == ([], ())
+
+
+def test_the_exec_that_let_go_of_a_device_is_known_at_its_look() -> None:
+    """So a context ends there and not at the look that missed it."""
+    looking = Looking()
+    looking.look(1, *chain(7, (0.5, 9), goes_on=True), living=[7])
+    looking.look(2, *chain(7, (0.5, 1.2), (1.3, 9), goes_on=True), living=[7])
+    assert looking.opens.lets_go(GPU, 7, 7, since_us=at(1), until_us=at(2)) == at(1.2)
+    assert looking.opens.lets_go(GPU, 7, 7, since_us=at(1.3), until_us=at(2)) is None
+    looking.look(3)
+    assert looking.opens.lets_go(GPU, 7, 7, since_us=at(1), until_us=at(3)) is None
+
+
+def test_an_exec_after_the_driver_was_read_ends_the_context_at_the_next_look() -> None:
+    """The look saw it alive; events are read a moment later."""
+    looking = Looking()
+    looking.look(1, *chain(7, (0.5, 1.05), (1.06, 9), goes_on=True), living=[7])
+    assert looking.opens.lets_go(GPU, 7, 7, since_us=at(0), until_us=at(1)) is None
+    looking.look(2, living=[7])
+    assert looking.opens.lets_go(GPU, 7, 7, since_us=at(1), until_us=at(2)) == at(1.05)
+
+
+def test_a_context_of_the_next_program_begins_with_its_own_open() -> None:
+    """And each program's once."""
+    looking = Looking()
+    looking.look(1, *chain(7, (0.5, 9), goes_on=True))
+    assert looking.opens.begins(GPU, 7, 7) == at(0.5)
+    looking.look(2, *chain(7, (0.5, 1.2), (1.3, 9), goes_on=True), living=[7])
+    assert looking.opens.begins(GPU, 7, 7) == at(1.3)
+    assert looking.opens.begins(GPU, 7, 7) is None
 
 
 def test_who_was_found_holding_the_device_opened_it_earlier() -> None:

@@ -15,7 +15,7 @@ from gpuledger.model.moments import HOUR_US, iso
 from gpuledger.model.reserved import PRODUCTS, factor
 from gpuledger.model.rounding import nearest
 from gpuledger.model.rows import UsageCorrection, UsageRecord
-from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 
 
 def line_node(
@@ -115,10 +115,16 @@ def hold_node(row: Hold) -> Explanation:
     return Explanation(title=f"hold of {row.workload}: {row.change}", figures=tuple(figures), refs=_refs(row))
 
 
+def expected_node(row: ExpectedEnd) -> Explanation:
+    """When somebody said that a workload will be done."""
+    figures: list[tuple[str, Figure]] = [("said_at", iso(row.at_us)), ("until", iso(row.until_us))]
+    return Explanation(title=f"expected end of {row.workload}", figures=tuple(figures), refs=_refs(row))
+
+
 def rest_node(number: int, of: str) -> Explanation:
     """How many more there are."""
     return Explanation(title=f"and {number} more {of}")
 
 
-def _refs(row: UsageRecord | UsageCorrection | WorkloadEvent | PlacementRow | Hold) -> tuple[str, ...]:
+def _refs(row: UsageRecord | UsageCorrection | WorkloadEvent | PlacementRow | Hold | ExpectedEnd) -> tuple[str, ...]:
     return (row.ref,) if row.number else ()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from gpuledger.accounting.meanings import meaning_of
+from gpuledger.model.controller_clock import CLOCK, offset_us, words
 from gpuledger.model.durations import duration_ms, duration_us, memory_mib, several
 from gpuledger.model.journal import JournalLine, JournalReport, Level
 from gpuledger.model.missing import Missing
@@ -53,7 +54,9 @@ def _watch(row: Watch) -> JournalLine:
         found = f": {several(row.new_rows, 'newly finished process', 'newly finished processes')}, "
         found += ("at most " if row.readings > 1 else "") + f"{several(row.living, 'context')} alive"
     detail = f"; {row.detail}" if row.detail else ""
-    if row.status in WATCHED and not row.readings:
+    if row.source == "controller" and row.method == CLOCK:
+        sentence = f"its clock is {words(offset_us(row))}" + ("" if row.status in WATCHED else f": {row.status}")
+    elif row.status in WATCHED and not row.readings:
         sentence = row.detail  # a remark of the agent's, no look
     elif row.status in WATCHED:
         what = "processes named" if row.source == "process" else "driver read"

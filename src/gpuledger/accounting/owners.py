@@ -109,7 +109,14 @@ class Naming:
                 workload=NO_NAME,
                 subject=name,
             )
-        service, rule = self._service(subject, text)
+        return self._owner(text, version, *self._service(subject, text))
+
+    def owner_of(self, text: IdentityText, at_us: int) -> Owner:
+        """Who would answer at a moment for a text that stands in no ledger yet."""
+        rule = self._rule(text)
+        return self._owner(text, self._version_at(at_us), _service_name(text, rule), rule)
+
+    def _owner(self, text: IdentityText, version: int, service: str, rule: ServiceRule | None) -> Owner:
         policy = self._versions[version][1] if version >= 0 else None
         user = policy.users.get(text.user, _NOBODY) if policy else _NOBODY
         namespace = _namespace(text)
@@ -128,8 +135,7 @@ class Naming:
     def _service(self, subject: str, text: IdentityText) -> tuple[str, ServiceRule | None]:
         if subject not in self._services:
             rule = self._rule(text)
-            name = rule.service if rule else (text.service or built_in_service(text) or subject_label(text))
-            self._services[subject] = (name, rule)
+            self._services[subject] = (_service_name(text, rule), rule)
         return self._services[subject]
 
     def _rule(self, text: IdentityText) -> ServiceRule | None:
@@ -145,6 +151,10 @@ class Naming:
 
 
 _NOBODY = UserOwner()
+
+
+def _service_name(text: IdentityText, rule: ServiceRule | None) -> str:
+    return rule.service if rule else (text.service or built_in_service(text) or subject_label(text))
 
 
 def _namespace(text: IdentityText) -> str:

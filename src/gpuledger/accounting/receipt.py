@@ -64,6 +64,7 @@ class Seen:
         looks_after: looks after the command's end.
         lost: what was said of lost process events, sentences.
         trouble: why nobody looked, or why the looking ended; may be empty.
+        unstored: why what was seen is in no ledger; empty where it is in one.
     """
 
     host: str
@@ -78,6 +79,7 @@ class Seen:
     looks_after: int
     lost: Sequence[str] = ()
     trouble: str = ""
+    unstored: str = ""
 
 
 def receipt(seen: Seen, *, ran: Ran, membership: Membership, explain: str) -> Receipt:
@@ -149,7 +151,7 @@ class _Receipt:
             context_ms=UNSIZED if is_unsized(context) else context.context_ms,
             state=self._state(context),
             peak_memory_mib=NO_PEAK if peak == 0 or isinstance(peak, Missing) else peak,
-            refs=_refs(context),
+            refs=() if self._seen.unstored else _refs(context),
         )
 
     def _state(self, context: Context) -> State:
@@ -298,6 +300,9 @@ class _Receipt:
             came = f"only {several(seen.looks_after, 'look')}" if seen.looks_after else "no look"
             told = f"{came} came after the end: what ended last can be missing"
             yield Doubtful(doubt=Doubt.NOT_SEEN_AFTER, sentence=told)
+        if seen.unstored:
+            told = f"not stored, this receipt is all that is kept of it: {seen.unstored}"
+            yield Doubtful(doubt=Doubt.NOT_STORED, sentence=told)
         if not membership.are_the_drivers_pids:
             told = f"{NOT_OURS.reason}: only what carries the name of the command's cgroup is told as its own"
             yield Doubtful(doubt=Doubt.OTHER_PIDS, sentence=told)

@@ -13,7 +13,7 @@ from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOpt
 from gpuledger.cli.session import Session
 from gpuledger.errors import Misconfigured
 from gpuledger.operations.agent import OneAgent
-from gpuledger.operations.pulse import LONGEST_FLUSH_US, Pulse
+from gpuledger.operations.pulse import LONGEST_FLUSH_US, PulseTeller
 from gpuledger.operations.start_agent import choose_watcher, describe, ready_source, start
 from gpuledger.settings import parse_span_us
 
@@ -50,8 +50,8 @@ def command(
         typer.Option(
             "--watch",
             metavar="METHOD",
-            help="How processes are named: ebpf, connector (kernel events), poll (reads /proc at each look), "
-            "or auto, the first of these that this machine lets (default; with --once poll).",
+            help="How processes are named: by kernel events (ebpf, connector), by reading /proc at each look (poll), "
+            "or by the first of these that this machine allows (auto, the default; with --once: poll).",
         ),
     ] = None,
     enable_accounting: Annotated[
@@ -62,10 +62,12 @@ def command(
     format_: FormatOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Watch the GPUs of this machine and name every process that the driver lists.
+    """Watch the GPUs of this machine: who held which one, from when to when, by name.
 
-    Runs until stopped (Ctrl-C or SIGTERM), closes each hour into records, and seals. Needs no root; as
-    root it can enable the driver's accounting, without which what ran and exited leaves no row.
+    Runs until stopped (Ctrl-C or SIGTERM), closes each hour into records, and seals. It works as any user. Root, or
+    three capabilities (see the guide to the service), let the kernel tell it of every process, however short it
+    lives; else it reads /proc at each look, and says so. Root is also needed once to enable the driver's
+    accounting, without which what ran and exited leaves no row.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, quiet=quiet))
     session.refuse_now("the agent writes what it sees, and sees only the present")
@@ -82,6 +84,7 @@ def command(
         session.talk(f"note: not by {refusal}" + (f" ({refusal.hint})" if refusal.hint else ""))
     signals = _Signals()
     with closing(watcher), session.append() as opened, OneAgent(opened.path) as place:
+        pulse = PulseTeller(host=session.host, interval_us=interval_us, say=place.tell)
         agent = start(
             opened,
             source,
@@ -95,9 +98,8 @@ def command(
             naming_note="; ".join(f"not by {refusal}" for refusal in refusals),
             talk=session.talk,
             stopping=lambda: signals.told,
-            looked=lambda at_us, answered: place.tell(
-                Pulse(host=session.host, looked_us=at_us, interval_us=interval_us, answered=answered)
-            ),
+            looked=pulse.looked,
+            stuck=pulse.stuck,
         )
         session.talk(describe(agent, opened, watcher))
         agent.run()

@@ -42,7 +42,15 @@ VERBS = (
     ("apply", "Apply a policy file: service rules and owners."),
     ("policy", "Show the policy versions, or one of them."),
     ("forget", "Drop who it was; amounts and seals stand."),
+    ("fairshare", "Who used less of what they may, and who is next."),
+    ("admit", "May this run? Checks every quota, and holds the place."),
+    ("quota", "Who has what of each quota, and what is left."),
     ("capacity", "What is always queued, what is given instead, how much is held."),
+    ("audit dashboards", "Figures of a whole GPU that dashboards and rules give to one pod."),
+    ("audit exporter", "What an exporter of GPU figures really emits, and what must change."),
+    ("audit manifests", "What keeps an exporter from telling pods apart, and the draft of its exception."),
+    ("audit nodes", "Labels, replicas and resources of nodes that do not add up."),
+    ("audit rates", "Classes without a rate, rates without a class, and classes with two."),
     ("import nvidia-smi", "What nvidia-smi printed: processes, devices, accounting mode."),
     ("import transitions", "The lifecycle events of a control plane: JSON lines, or a query."),
     ("import slurm", "Slurm's accounting: what sacct printed, text or JSON."),
@@ -50,7 +58,10 @@ VERBS = (
 )
 """How each is typed, with its sentence in the list of the help. Its module in ``cli/`` has the same name."""
 
-GROUPS = {"import": "Bring in evidence that others gathered."}
+GROUPS = {
+    "audit": "Find numbers that cannot be defended, before finance does.",
+    "import": "Bring in evidence that others gathered.",
+}
 """The first words of verbs of two words."""
 
 app = typer.Typer(
@@ -148,7 +159,8 @@ def _wants_json(words: list[str]) -> bool:
 
 def _bad_usage(error: Any, words: list[str]) -> Misconfigured:
     """The parser's own error as one of ours."""
-    verb = next((verb for word in words for verb, _ in VERBS if word == verb.split()[0]), "")
+    named = [verb for word in words for verb, _ in VERBS if word == verb.split()[0]]
+    verb = next((verb for verb in named if set(verb.split()) <= set(words)), named[0] if named else "")
     hint = " ".join(["gpuledger", *verb.split(), "--help"])
     return Misconfigured("bad-usage", _sentence(error), hint=hint)
 

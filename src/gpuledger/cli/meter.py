@@ -29,11 +29,12 @@ def command(
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
     if session.now_us > SystemClock().now_us() + CLOSED_AFTER_US:
         session.talk("note: --now lies ahead of the clock, so hours are closed that are not over")
-    with session.existing() as opened, progress(session, "metering hours") as step:
-        report = meter(opened, now_us=session.now_us, writer=session.writer("meter"), progress=step)
-    session.problems(report.problems)
-    session.answer(
-        table=lambda: meter_report.to_table(report),
-        as_json=lambda: meter_report.to_json(report),
-        as_csv=lambda: meter_report.to_csv(report),
-    )
+    with session.existing() as opened:
+        with progress(session, "metering hours") as step:
+            report = meter(opened, now_us=session.now_us, writer=session.writer("meter"), progress=step)
+        session.problems(report.problems)
+        session.answer(
+            table=lambda: meter_report.to_table(report),
+            as_json=lambda: meter_report.to_json(report),
+            as_csv=lambda: meter_report.to_csv(report),
+        )

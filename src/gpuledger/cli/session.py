@@ -125,10 +125,21 @@ class Session:
         """A time as typed, in microseconds UTC; None when it was not given."""
         return None if text is None else parse_moment(text, now_us=self.now_us)
 
-    def finish(self, *, answered: bool, unknown: bool, strict: bool) -> None:
-        """End with the exit status of a reading verb: 3 nothing known, 1 strict and something unknown, else 0."""
+    def finish(
+        self,
+        *,
+        answered: bool,
+        unknown: bool,
+        strict: bool,
+        nothing: str = "no row at all, and the time was not watched",
+    ) -> None:
+        """End with the exit status of a reading verb: 3 nothing known, 1 strict and something unknown, else 0.
+
+        Args:
+            nothing: what it means that nothing is known, a clause.
+        """
         if not answered:
-            self.talk("UNKNOWN: no row at all, and the time was not watched; see `gpuledger doctor`")
+            self.talk(f"UNKNOWN: {nothing}; see `gpuledger doctor`")
             raise typer.Exit(Unknown.exit_status)
         if strict and unknown:
             raise typer.Exit(1)

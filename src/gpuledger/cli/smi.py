@@ -24,7 +24,11 @@ def command(
     ctx: typer.Context,
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="TIME", help="The moment: 2026-11-29T14:00Z, today, 2h. Default: now."),
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            help="The moment: 2026-11-29T14:00Z, today, 2h. Default: now, which is the last look.",
+        ),
     ] = None,
     strict: StrictOption = False,
     ledger: LedgerOption = None,
@@ -46,4 +50,9 @@ def command(
         as_json=lambda: smi_report.to_json(report),
         as_csv=lambda: smi_report.to_csv(report),
     )
-    session.finish(answered=report.answered, unknown=report.has_unknown_parts, strict=strict)
+    nothing = (
+        "nobody can say who held the devices at that moment; why stands with each of them"
+        if report.devices
+        else "no device is known to this ledger"
+    )
+    session.finish(answered=report.answered, unknown=report.has_unknown_parts, strict=strict, nothing=nothing)

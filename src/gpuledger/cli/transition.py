@@ -10,6 +10,7 @@ import typer
 from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
 from gpuledger.cli.session import Session
 from gpuledger.errors import Misconfigured
+from gpuledger.model.controller_clock import TOLERANCE_US, words
 from gpuledger.model.lifecycle import Transition, event_id_of, parse_labels, parse_state
 from gpuledger.operations.from_runtime import from_runtime
 from gpuledger.operations.transition import heartbeat, record_transitions
@@ -75,6 +76,10 @@ def command(
     beat: Annotated[
         str, typer.Option("--heartbeat", metavar="SOURCE", help="Say that this controller is alive, and nothing else.")
     ] = "",
+    clock: Annotated[
+        str | None,
+        typer.Option("--clock", metavar="TIME", help="With --heartbeat: what the controller's own clock reads now."),
+    ] = None,
     every: Annotated[str, typer.Option("--every", metavar="SPAN", help="How often the heartbeat comes.")] = "60s",
     ledger: LedgerOption = None,
     config: ConfigOption = None,
@@ -91,12 +96,17 @@ def command(
     writer = session.writer("transition")
     if beat:
         _refuse_words(workload, "--heartbeat")
+        clock_us = session.moment_or_none(clock)
+        interval_us = parse_span_us(every, name="--every")
         with session.append() as opened:
-            heartbeat(
-                opened, beat, writer=writer, at_us=session.now_us, interval_us=parse_span_us(every, name="--every")
-            )
-        session.talk(f"heartbeat of {beat}")
+            heartbeat(opened, beat, writer=writer, at_us=session.now_us, interval_us=interval_us, clock_us=clock_us)
+        skewed = clock_us is not None and abs(clock_us - session.now_us) > TOLERANCE_US
+        session.talk(f"heartbeat of {beat}" + (f": its clock is {words(clock_us - session.now_us)}" if skewed else ""))
         return
+    if clock is not None:
+        raise Misconfigured(
+            "bad-usage", "--clock goes with --heartbeat", hint="gpuledger transition --heartbeat NAME --clock TIME"
+        )
     if runtime is not None:
         _refuse_words(workload, "--from-runtime")
         report = from_runtime(session.append, runtime, now_us=session.now_us, writer=writer)

@@ -7,9 +7,10 @@ conflict: the first stays and the difference is reported.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, ClassVar, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
@@ -36,11 +37,29 @@ class Appended:
         added: the rows that are new, with writer and number, in the order of the chain.
         known: number of rows that were there already, or stood twice in the batch.
         conflicts: rows of a known key whose figures differ from the first; the first stayed.
+        numbers: of all that is new, what stood ready included; empty where nothing is.
     """
 
     added: tuple[Row, ...] = ()
     known: int = 0
     conflicts: tuple[Problem, ...] = ()
+    numbers: range = range(0)
+
+
+class Ready(Protocol):
+    """New rows of one kind that stand ready in a relation of the connection: too many for a value each."""
+
+    kind: ClassVar[type[Row]]
+
+    @property
+    def count(self) -> int:
+        """How many."""
+
+    def write(self, cursor: DBAPICursor, writer: str, first: int) -> None:
+        """Insert them, numbered from ``first``."""
+
+    def encoded(self, cursor: DBAPICursor, writer: str, first: int) -> Iterator[str]:
+        """Them as a link's JSON has them, joined by commas, some at a time."""
 
 
 _Batches = list[tuple[Codec, list[Row], list[tuple[Cell, ...]]]]
@@ -55,6 +74,8 @@ class _Sorted:
     rows: list[Row]
     cells: list[tuple[Cell, ...]]
     known: int = 0
+    are_ours: bool = False
+    """Whether nobody else has seen these rows yet."""
     conflicts: list[tuple[str | Row, list[str]]] = field(
         default_factory=list
     )  # the first (or its reference), differences
@@ -88,11 +109,13 @@ def append_made(
     writer: str,
     at_us: int,
     are_new: bool = False,
+    ready: Ready | None = None,
 ) -> Appended | None:
     """As :func:`append_rows`, with rows that ``make`` gives once nobody else can write.
 
     What it reads stays so until its rows are written. It may give None, which comes back, or raise: then nothing is
-    written. With ``are_new`` it has looked already, and none of its rows is known: one that is fails by its guard.
+    written. With ``are_new`` it has looked already, and none of its rows is known: one that is fails by its guard. So
+    does a row of ``ready`` that is known.
     """
     if not writer:
         raise ValueError("a writer needs a name, HOST.ROLE")
@@ -100,15 +123,21 @@ def append_made(
         rows = make()
         if rows is None:
             return None
-        appended, written_texts = _append_with_texts(connection, texts, _by_kind(rows), writer, at_us, are_new)
+        appended, written_texts = _append_with_texts(connection, texts, _by_kind(rows), writer, at_us, are_new, ready)
     texts.written(written_texts)
     return appended
 
 
 def _append_with_texts(
-    connection: sa.Connection, texts: TextBook, batches: _Batches, writer: str, at_us: int, are_new: bool = False
+    connection: sa.Connection,
+    texts: TextBook,
+    batches: _Batches,
+    writer: str,
+    at_us: int,
+    are_new: bool = False,
+    ready: Ready | None = None,
 ) -> tuple[Appended, list[str]]:
-    appended = _append(bare_cursor(connection), batches, writer, at_us, are_new)
+    appended = _append(bare_cursor(connection), batches, writer, at_us, are_new, ready)
     return appended, texts.write(appended.added)
 
 
@@ -123,12 +152,15 @@ def _append(
     writer: str,
     at_us: int,
     are_new: bool = False,
+    ready: Ready | None = None,
 ) -> Appended:
     sort_out = _take_all if are_new else _sort_out
     sorted_kinds = [sort_out(cursor, codec, batch, cells) for codec, batch, cells in batches]
     new = [each for each in sorted_kinds if each.rows]
-    added = _write(cursor, new, writer, at_us) if new else []
+    ready = ready if ready is not None and ready.count else None
+    added, numbers = _write(cursor, new, ready, writer, at_us) if new or ready is not None else ([], range(0))
     return Appended(
+        numbers=numbers,
         added=tuple(row for rows_of_kind in added for row in rows_of_kind),
         known=sum(each.known for each in sorted_kinds),
         conflicts=_problems(sorted_kinds, added),
@@ -164,9 +196,9 @@ def _getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ..
 
 
 def _take_all(cursor: DBAPICursor, codec: Codec, rows: list[Row], cells: list[tuple[Cell, ...]]) -> _Sorted:
-    """All rows of one kind as new ones."""
+    """All rows of one kind as new ones, made for this very call."""
     del cursor
-    return _Sorted(codec, rows, cells)
+    return _Sorted(codec, rows, cells, are_ours=True)
 
 
 def _sort_out(cursor: DBAPICursor, codec: Codec, rows: list[Row], cells: list[tuple[Cell, ...]]) -> _Sorted:
@@ -234,18 +266,24 @@ def _look_up(
     return found
 
 
-def _write(cursor: DBAPICursor, new: list[_Sorted], writer: str, at_us: int) -> list[list[Row]]:
+def _write(
+    cursor: DBAPICursor, new: list[_Sorted], ready: Ready | None, writer: str, at_us: int
+) -> tuple[list[list[Row]], range]:
     last, previous_hash = _last_link(cursor, writer)
     first_number = number = last + 1
     added: list[list[Row]] = []
-    chained: list[tuple[str, list[tuple[Cell, ...]]]] = []
-    for each in new:
+    chained: list[tuple[str, list[tuple[Cell, ...]] | Iterator[str]]] = []
+    for each in _in_order(new, ready):
+        if not isinstance(each, _Sorted):
+            each.write(cursor, writer, number)
+            chained.append((each.kind.kind, each.encoded(cursor, writer, number)))
+            number += each.count
+            continue
         codec = each.codec
         numbered = [(writer, at, *cells) for at, cells in enumerate(each.cells, start=number)]
-        marks = ", ".join([MARK] * len(codec.columns))
-        statement = f"INSERT INTO {codec.kind.table.name} ({', '.join(codec.columns)}) VALUES ({marks})"  # noqa: S608 names are the schema's own, values are bound
-        cursor.executemany(statement, numbered)
-        added.append(codec.number(each.rows, writer, number))
+        cursor.executemany(_inserting(codec), numbered)
+        number_rows = codec.number_in_place if each.are_ours else codec.number
+        added.append(number_rows(each.rows, writer, number))
         chained.append((codec.kind.row.kind, numbered))
         number += len(numbered)
     digest = link_hash(
@@ -257,7 +295,22 @@ def _write(cursor: DBAPICursor, new: list[_Sorted], writer: str, at_us: int) -> 
         committed_at_us=at_us,
     )
     cursor.execute(_LINK, (writer, first_number, number - 1, at_us, previous_hash, digest))
-    return added
+    return added, range(first_number, number)
+
+
+@cache
+def _inserting(codec: Codec) -> str:
+    marks = ", ".join([MARK] * len(codec.columns))
+    return f"INSERT INTO {codec.kind.table.name} ({', '.join(codec.columns)}) VALUES ({marks})"  # noqa: S608 names are the schema's own, values are bound
+
+
+def _in_order(new: list[_Sorted], ready: Ready | None) -> list[_Sorted | Ready]:
+    """What is to be written, in the order of chaining: what stands ready comes after the others of its kind."""
+    if ready is None:
+        return [*new]
+    place = ROWS.index(ready.kind)
+    before = [each for each in new if ROWS.index(each.codec.kind.row) <= place]
+    return [*before, ready, *new[len(before) :]]
 
 
 def _problems(sorted_kinds: list[_Sorted], added: list[list[Row]]) -> tuple[Problem, ...]:

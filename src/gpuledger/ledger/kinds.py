@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from gpuledger.ledger.schema import (
     DEVICE_EVENT,
     DRIVER_RECORD,
+    EXPECTED_END,
     HOLD,
     PASS,
     PLACEMENT,
@@ -39,7 +40,7 @@ from gpuledger.model.rows import (
     UsageRecord,
     Watch,
 )
-from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +142,7 @@ KINDS: tuple[Kind, ...] = (
         figures=("state", "at_us", "source", "requested_class", "placement"),
     ),
     _kind(Hold, HOLD, time="at_us", figures=("at_us", "placement", "expires_at_us")),
+    _kind(ExpectedEnd, EXPECTED_END, time="at_us", figures=("until_us",)),
     _kind(UsageRecord, USAGE_RECORD, time="hour_us", figures=("quantity",)),
     _kind(UsageCorrection, USAGE_CORRECTION, time="hour_us", figures=("delta", "reason")),
     _kind(Pass, PASS, time="at_us", figures=()),

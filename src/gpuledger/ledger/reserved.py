@@ -1,130 +1,40 @@
 """Reads reserved time: fills the relations of the metering rule and runs it, inside one snapshot.
 
-In: marks, hours, and which workloads are asked for. Out: :class:`~gpuledger.model.reserved.ReservedTime`, and
-the records that stand against it. The rule itself is ``metering/reserved.sql``. Temporary tables hold the
-relations: they belong to the connection, and nothing of the ledger changes.
+In: marks, hours, and which workloads are asked for. Out: :class:`~gpuledger.model.reserved.ReservedTime`, what a pass
+inserts without looking at each row (:mod:`.booking`), and the records that stand against it. The rule itself is
+``metering/reserved.sql``. Temporary tables hold the relations: they belong to the connection, and nothing of the ledger
+changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from typing import Any, cast
+from enum import IntEnum
+from typing import Any, NamedTuple
 
-from sqlalchemy.engine.interfaces import DBAPICursor
-
-from gpuledger.ledger.codec import CODECS
+from gpuledger.ledger import heartbeats, metered
+from gpuledger.ledger.reserved_lookups import Lookups
 from gpuledger.ledger.sqlite import bare_cursor
 from gpuledger.ledger.store import Ledger
-from gpuledger.model.meters import RESERVED_METERS
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US
-from gpuledger.model.reserved import RESERVED, ReservedTime
-from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
+from gpuledger.model.reserved import ReservedTime
 
-_RELATIONS = {
-    "metered_workload": "workload TEXT PRIMARY KEY, from_us BIGINT",
-    "metered_mark": "writer TEXT PRIMARY KEY, number BIGINT",
-    "metered_seen": "writer TEXT PRIMARY KEY, number BIGINT",
-    "metered_hour": "start_us INTEGER PRIMARY KEY, end_us BIGINT",
-    "metered_beat": "source TEXT PRIMARY KEY, until_us BIGINT",
-    "metered_subject": "subject TEXT PRIMARY KEY, workload TEXT, from_us BIGINT",
-}
 _FETCHED = 10_000
-
-_WANT = """
-ON CONFLICT (workload) DO UPDATE SET from_us = excluded.from_us WHERE excluded.from_us < metered_workload.from_us"""
-
-# Declared time that nothing ended was counted to its last event, so what follows adds time from there on.
-_UNSEEN = f"""
-INSERT INTO metered_workload (workload, from_us)
-SELECT e.workload, MIN(COALESCE(p.at_us, e.at_us) - COALESCE(p.at_us, e.at_us) % {HOUR_US})
-FROM metered_mark AS m
-LEFT JOIN metered_seen AS s ON s.writer = m.writer
-CROSS JOIN workload_event AS e
-LEFT JOIN workload_event AS p ON p.workload = e.workload AND p.is_declared = 1 AND (p.at_us, p.sequence) = (
-    SELECT b.at_us, b.sequence FROM workload_event AS b
-    WHERE b.workload = e.workload AND (b.at_us < e.at_us OR (b.at_us = e.at_us AND b.sequence < e.sequence))
-    ORDER BY b.at_us DESC, b.sequence DESC LIMIT 1
-)
-WHERE e.writer = m.writer AND e.number > COALESCE(s.number, 0) AND e.number <= m.number
-GROUP BY e.workload {_WANT}"""  # noqa: S608 constants
-
-# From name to next name by the index, and of each the last event before: a workload that is not running then, and
-# of which nothing is told afterwards, has no time there.
-_NAMES = """
-WITH RECURSIVE name (workload) AS (
-    SELECT MIN(workload) FROM workload_event
-    UNION ALL
-    SELECT (SELECT MIN(e.workload) FROM workload_event AS e WHERE e.workload > name.workload) FROM name
-    WHERE name.workload IS NOT NULL
-)"""
-
-_LIVING = f"""
-INSERT INTO metered_workload (workload, from_us)
-{_NAMES}
-SELECT workload, :from_us FROM name WHERE workload IS NOT NULL AND (
-    SELECT state FROM workload_event AS e WHERE e.workload = name.workload AND e.at_us < :from_us
-    ORDER BY e.at_us DESC, e.sequence DESC LIMIT 1
-) = 'running' {_WANT}"""  # noqa: S608 constants
-
-_MOVING = f"""
-INSERT INTO metered_workload (workload, from_us)
-SELECT DISTINCT workload, :from_us FROM workload_event WHERE at_us >= :from_us AND at_us < :until_us {_WANT}"""  # noqa: S608
-
-_OF_SOURCE = f"""
-INSERT INTO metered_workload (workload, from_us)
-{_NAMES}
-SELECT workload, :from_us FROM name WHERE workload IS NOT NULL AND (
-    SELECT CASE WHEN state = 'running' THEN source END FROM workload_event AS e WHERE e.workload = name.workload
-    ORDER BY e.at_us DESC, e.sequence DESC LIMIT 1
-) = :source {_WANT}"""  # noqa: S608 constants
-
-_SINCE_HEARD = """
-UPDATE metered_workload SET from_us = :from_us WHERE from_us > :from_us AND EXISTS (
-    SELECT 1 FROM workload_event AS e WHERE e.workload = metered_workload.workload AND e.source = :source)"""
-
-_BEATING = "host = :source AND device = '' AND source = 'controller' AND method = 'heartbeat'"
-
-_METERS = " UNION ALL ".join(f"SELECT '{meter.name}' AS meter" for meter in RESERVED_METERS)
-
-_SUBJECTS = """
-INSERT INTO metered_subject (subject, workload, from_us)
-SELECT e.subject, MIN(e.workload), MIN(w.from_us)
-FROM metered_workload AS w CROSS JOIN workload_event AS e CROSS JOIN metered_seen AS s
-WHERE e.workload = w.workload AND s.writer = e.writer AND e.number <= s.number
-GROUP BY e.subject"""
+_FAR_AHEAD_US = 2**62
 
 
-def _written(table: str, amount: str, number: str) -> str:
-    return f"""
-SELECT s.workload, r.meter, r.hour_us, r.host, r.device, r.subject, r.{amount}, {number}
-FROM metered_subject AS s CROSS JOIN metered_hour AS h CROSS JOIN ({_METERS}) AS m CROSS JOIN {table} AS r
-WHERE h.start_us >= s.from_us AND r.meter = m.meter AND r.hour_us = h.start_us AND r.subject = s.subject"""  # noqa: S608
+class Way(IntEnum):
+    """How the hours of a run are booked."""
 
-
-_RECORDED = _written("usage_record", "quantity", "0") + f" AND r.context = '{RESERVED}'"
-_CORRECTED = _written("usage_correction", "delta", "r.correction_number")
-
-
-_ALL_SUBJECTS = """
-INSERT INTO metered_subject (subject, workload, from_us)
-SELECT subject, MIN(workload), 0 FROM workload_event GROUP BY subject"""
-
-
-def _all_written(table: str, amount: str, number: str) -> str:
-    return f"""
-SELECT COALESCE(s.workload, ''), r.meter, r.hour_us, r.host, r.device, r.subject, r.{amount}, {number}
-FROM metered_hour AS h CROSS JOIN ({_METERS}) AS m CROSS JOIN {table} AS r
-LEFT JOIN metered_subject AS s ON s.subject = r.subject
-WHERE r.meter = m.meter AND r.hour_us = h.start_us"""  # noqa: S608 constants
-
-
-_ALL_RECORDED = _all_written("usage_record", "quantity", "0") + f" AND r.context = '{RESERVED}'"
-_ALL_CORRECTED = _all_written("usage_correction", "delta", "r.correction_number")
+    BY_ROW = 0
+    """Each is compared with what stands."""
+    IN_OPEN_HOURS = 1
+    """Inserted where no pass has covered the hour, for then nothing stands."""
+    ALWAYS = 2
+    """Inserted: history that an importer declares, of a workload that no pass had seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,57 +58,67 @@ class Written:
     number: int
 
 
-@cache
-def rule() -> str:
-    """The metering rule, as it stands in ``metering/reserved.sql``."""
-    return files("gpuledger.metering").joinpath("reserved.sql").read_text(encoding="utf-8")
+class Held(NamedTuple):
+    """One interval: a workload on a placement, which stands empty where no event had named one.
+
+    ``end_us`` is far ahead where nothing ends it; ``counted_us`` is where its counting ends all the same.
+    """
+
+    workload: str
+    source: str
+    is_declared: bool
+    placement: str
+    since_us: int
+    end_us: int
+    counted_us: int
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing ends it."""
+        return self.end_us == _FAR_AHEAD_US
 
 
-class Reading:
+class Reading(Lookups):
     """One reading of reserved time. Made by :func:`reading`; every read sees the ledger as it was at its start."""
 
     def __init__(self, ledger: Ledger, marks: Mapping[str, int]) -> None:
-        self._cursor: DBAPICursor = bare_cursor(ledger.connection)
-        self._marks = dict(marks)
-        self._knows_subjects = False
-        for name, columns in _RELATIONS.items():
+        super().__init__(bare_cursor(ledger.connection), marks)
+        for name, columns in metered.RELATIONS.items():
             self._cursor.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({columns})")
             self._cursor.execute(f"DELETE FROM {name}")  # noqa: S608 a name from above
         self._cursor.executemany("INSERT INTO metered_mark VALUES (?, ?)", sorted(marks.items()))
-        self.beats = {source: self._beat(source, marks) for source in self._sources()}
+        self.beats = {
+            source: heartbeats.last(self._cursor, source, marks) for source in heartbeats.sources(self._cursor)
+        }
         self._cursor.executemany(
             "INSERT INTO metered_beat VALUES (?, ?)",
             [(source, beat) for source, beat in self.beats.items() if not isinstance(beat, Missing)],
         )
 
-    def _sources(self) -> list[str]:
-        """The sources that have a heartbeat: from host to next host by the index."""
-        found: list[str] = []
-        after = ""
-        while True:
-            self._cursor.execute("SELECT MIN(host) FROM watch WHERE host > ?", (after,))
-            name = self._cursor.fetchall()[0][0]
-            if name is None:
-                return found
-            after = str(name)
-            self._cursor.execute(f"SELECT 1 FROM watch WHERE {_BEATING} LIMIT 1", {"source": after})  # noqa: S608 constants
-            if self._cursor.fetchall():
-                found.append(after)
-
-    def _beat(self, source: str, marks: Mapping[str, int]) -> int | Missing:
-        """The last heartbeat of a source that stands within these marks."""
-        statement = f"SELECT until_us, writer, number FROM watch WHERE {_BEATING} ORDER BY since_us DESC"  # noqa: S608
-        self._cursor.execute(statement, {"source": source})
-        while rows := self._cursor.fetchmany(100):
-            for until_us, writer, number in rows:
-                if number <= marks.get(writer, 0):
-                    return int(until_us)
-        return Missing("no heartbeat yet")
-
     def want_unseen(self, seen: Mapping[str, int]) -> None:
         """Ask for the workloads with events beyond these marks, each from the hour of the earliest one on."""
         self._see(seen)
-        self._cursor.execute(_UNSEEN)
+        self._cursor.execute(metered.UNSEEN)
+
+    def want_late(self, seen: Mapping[str, int], parts: Sequence[tuple[int, int, Mapping[str, int]]]) -> None:
+        """As :meth:`want_unseen`, of these only what came once the hours it speaks of were final.
+
+        Args:
+            seen: the lowest marks of all parts.
+            parts: start, end and marks of final hours, latest first: beyond the marks evidence of a part is late.
+        """
+        self._see(seen)
+        self._cursor.execute("DELETE FROM metered_late")
+        first_us = parts[-1][0]
+        self._cursor.executemany(
+            "INSERT INTO metered_late (writer, since_us, number) VALUES (?, ?, ?)",
+            [
+                (writer, since_us if since_us > first_us else metered.ALWAYS_US, number)
+                for since_us, _, marks in parts
+                for writer, number in marks.items()
+            ],
+        )
+        self._cursor.execute(metered.LATE)
 
     def want_heard(self, seen: Mapping[str, int], *, until_us: int) -> None:
         """Ask for what is open of sources whose heartbeat came back, or came for the first time.
@@ -211,26 +131,37 @@ class Reading:
             until_us: how far was looked.
         """
         for source, beat in self.beats.items():
-            before = self._beat(source, seen)
+            before = heartbeats.last(self._cursor, source, seen)
             if isinstance(before, Missing):
-                self._cursor.execute(_OF_SOURCE, {"source": source, "from_us": 0})
+                self._cursor.execute(metered.OF_SOURCE, {"source": source, "from_us": 0})
             elif before < until_us:
                 span = {"source": source, "from_us": before - before % HOUR_US}
-                self._cursor.execute(_SINCE_HEARD, span)
+                self._cursor.execute(metered.SINCE_HEARD, span)
                 if beat != before:
-                    self._cursor.execute(_OF_SOURCE, span)
+                    self._cursor.execute(metered.OF_SOURCE, span)
 
     def want_living(self, from_us: int, until_us: int) -> None:
         """Ask for every workload that can have time in [from, until), from there on."""
         span = {"from_us": from_us, "until_us": until_us}
-        self._cursor.execute(_MOVING, span)
-        self._cursor.execute(_LIVING, span)
+        self._cursor.execute(metered.MOVING, span)
+        self._cursor.execute(metered.LIVING, span)
+
+    def want_doubtful(self, from_us: int, until_us: int) -> None:
+        """Ask for the workloads that can have run somewhere unknown before ``until_us``, from a moment on."""
+        self._cursor.execute(metered.DOUBTFUL, {"from_us": from_us, "until_us": until_us})
+
+    def want_next(self, from_us: int, until_us: int) -> None:
+        """As :meth:`want_living`, where those asked for are all who could have time right before ``from_us``."""
+        span = {"from_us": from_us, "until_us": until_us}
+        self._cursor.execute(metered.STILL_LIVING, span)
+        self._cursor.execute(metered.FROM_NOW_ON, span)
+        self._cursor.execute(metered.MOVING, span)
 
     def want(self, workloads: Iterable[str], from_us: int) -> None:
         """Ask for these and no others."""
         self._cursor.execute("DELETE FROM metered_workload")
         named = [(workload, from_us) for workload in sorted(set(workloads))]
-        self._cursor.executemany("INSERT INTO metered_workload VALUES (?, ?)", named)
+        self._cursor.executemany("INSERT INTO metered_workload (workload, from_us) VALUES (?, ?)", named)
 
     def forget_beats(self) -> None:
         """From here on time that nothing ends runs on, whether its source was heard or not."""
@@ -254,15 +185,123 @@ class Reading:
         earliest_us = int(self._cursor.fetchall()[0][0])
         return earliest_us - earliest_us % HOUR_US
 
-    def times(self, hours: Iterable[tuple[int, int]], *, until_us: int) -> Iterator[ReservedTime]:
-        """Reserved time of the workloads asked for.
+    def derive(
+        self,
+        hours: Iterable[tuple[int, int]],
+        *,
+        until_us: int,
+        open_hours: Collection[int] = (),
+        cut: bool = True,
+        end_us: int | None = None,
+    ) -> None:
+        """Run the rule for the workloads asked for, into its relations.
 
         Args:
             hours: start and end of each hour, or of its beginning.
             until_us: where time that nothing ends is cut.
+            open_hours: starts of those that no pass has covered.
+            cut: whether the intervals are cut at the hours too; else :meth:`cut` does.
+            end_us: where the hours end; given it, intervals that begin after it are not right.
         """
-        self._fill_hours(hours)
-        self._cursor.execute(rule(), {"until_us": until_us})
+        if end_us is None:
+            self._cursor.execute(metered.ALL_EVENTS)
+        else:
+            self._cursor.execute(metered.EVENTS_UNTIL, {"end_us": end_us})
+        for name in ("metered_run", "metered_amount"):
+            self._cursor.execute(f"DELETE FROM {name}")  # noqa: S608 names from above
+        self._cursor.execute(metered.parts()[0], {"until_us": until_us})
+        if cut:
+            self.cut(hours, open_hours=open_hours)
+
+    def cut(self, hours: Iterable[tuple[int, int]], *, open_hours: Collection[int] = ()) -> None:
+        """Cut the intervals that :meth:`derive` found at these hours."""
+        self._fill_hours(hours, open_hours)
+        self._cursor.execute("DELETE FROM metered_amount")
+        self._cursor.execute(metered.parts()[1])
+
+    def running_us(self, since_us: int, until_us: int) -> int:
+        """How long the intervals found lie in a span, all together: microseconds."""
+        statement = """
+            SELECT SUM(CASE WHEN until_us < :until THEN until_us ELSE :until END
+                - CASE WHEN since_us > :since THEN since_us ELSE :since END)
+            FROM metered_run WHERE until_us > :since AND since_us < :until"""
+        self._cursor.execute(statement, {"since": since_us, "until": until_us})
+        return int(self._cursor.fetchall()[0][0] or 0)
+
+    def running_until(self, at_us: int, end_us: int) -> int:
+        """The end of the last interval found that lies in [at, end); ``at_us`` itself where none does."""
+        statement = "SELECT MAX(until_us) FROM metered_run WHERE until_us > ? AND since_us < ?"
+        self._cursor.execute(statement, (at_us, end_us))
+        return int(self._cursor.fetchall()[0][0] or at_us)
+
+    def runs(self, since_us: int, until_us: int) -> Iterator[tuple[Any, ...]]:
+        """The intervals found that lie in a span and have a placement.
+
+        Gives (run, workload, placement, subject, first event, begin event, end event or None).
+        """
+        self._cursor.execute(
+            "SELECT run, workload, placement, subject, first_event, begin_event, end_event FROM metered_run "
+            "WHERE until_us > ? AND since_us < ? AND placement <> ''",
+            (since_us, until_us),
+        )
+        while rows := self._cursor.fetchmany(_FETCHED):
+            yield from rows
+
+    def held(self, since_us: int, until_us: int, placements: Collection[str] | None = None) -> Iterator[Held]:
+        """The intervals found that lie in a span, on some placements or on all; the empty one counts as one.
+
+        What nothing ends runs on beyond the span, whether its source was heard or not.
+        """
+        self._cursor.execute(
+            "SELECT workload, source, is_declared, placement, since_us, "
+            "CASE WHEN end_event IS NULL THEN ? ELSE until_us END, until_us FROM metered_run "
+            "WHERE since_us < ? AND (end_event IS NULL OR until_us > ?) ORDER BY run",
+            (_FAR_AHEAD_US, until_us, since_us),
+        )
+        while rows := self._cursor.fetchmany(_FETCHED):
+            for workload, source, is_declared, placement, start_us, end_us, counted_us in rows:
+                if placements is None or placement in placements:
+                    yield Held(workload, source, bool(is_declared), placement, start_us, end_us, counted_us)
+
+    def placed(self) -> list[str]:
+        """Keys of the placements of the intervals found."""
+        self._cursor.execute("SELECT DISTINCT placement FROM metered_run WHERE placement <> ''")
+        return [str(key) for (key,) in self._cursor.fetchall()]
+
+    def book_by_row(self, runs: Iterable[int] | None = None) -> None:
+        """Compare the hours of these intervals with what stands, each by itself; of all without ``runs``."""
+        if runs is None:
+            self._cursor.execute("UPDATE metered_run SET way = 0")
+        else:
+            self._cursor.executemany("UPDATE metered_run SET way = 0 WHERE run = ?", [(run,) for run in runs])
+
+    def insert_history(self, seen: Mapping[str, int]) -> None:
+        """Insert declared time, in whatever hour, of whom nothing was known at these marks: nothing stands of it."""
+        self._know_subjects(seen)
+        self._cursor.execute(
+            "UPDATE metered_run SET way = 2 WHERE is_declared = 1 AND NOT EXISTS "
+            "(SELECT 1 FROM metered_subject AS s WHERE s.subject = metered_run.subject)"
+        )
+
+    def times(
+        self, hours: Iterable[tuple[int, int]], *, until_us: int, open_hours: Collection[int] = ()
+    ) -> Iterator[ReservedTime]:
+        """Reserved time of the workloads asked for, as :meth:`derive` finds it."""
+        self.derive(hours, until_us=until_us, open_hours=open_hours)
+        yield from self._times(metered.parts()[2])
+
+    def times_by_row(self) -> Iterator[ReservedTime]:
+        """Of what was derived, the time with a placement that is not booked by :mod:`.booking`."""
+        self._cursor.execute(metered.ANY_BY_ROW)
+        if not self._cursor.fetchall():
+            return
+        yield from self._times(
+            metered.parts()[2].rstrip().replace("CROSS JOIN", "CROSS JOIN metered_hour AS h\nCROSS JOIN")
+            + f" AND h.start_us = a.hour_us AND i.placement <> '' AND NOT {metered.INSERTED}"
+        )
+
+    def _times(self, statement: str) -> Iterator[ReservedTime]:
+        self._cursor.execute(statement)
         several: list[tuple[Any, ...]] = []
         while rows := self._cursor.fetchmany(_FETCHED):
             for row in rows:
@@ -285,29 +324,11 @@ class Reading:
                 if at_us >= hour_us + HOUR_US:
                     return
 
-    def written(self, hours: Iterable[tuple[int, int]], seen: Mapping[str, int]) -> list[Written]:
-        """Records and corrections of whole hours, of the workloads asked for and known at these marks."""
-        self._fill_hours(hours)
-        self._see(seen)
-        self._cursor.execute("DELETE FROM metered_subject")
-        self._cursor.execute(_SUBJECTS)
-        self._knows_subjects = False
+    def written(self, seen: Mapping[str, int]) -> list[Written]:
+        """What stands in the covered hours last derived, of the workloads asked for and known at these marks."""
+        self._know_subjects(seen)
         found: list[Written] = []
-        for statement in (_RECORDED, _CORRECTED):
-            self._cursor.execute(statement)
-            names = Written.__slots__
-            found += [Written(**dict(zip(names, row, strict=True))) for row in self._cursor.fetchall()]
-        return found
-
-    def written_of_all(self, hours: Iterable[tuple[int, int]]) -> list[Written]:
-        """Records and corrections of whole hours, of whoever has any."""
-        self._fill_hours(hours)
-        if not self._knows_subjects:
-            self._cursor.execute("DELETE FROM metered_subject")
-            self._cursor.execute(_ALL_SUBJECTS)
-            self._knows_subjects = True
-        found: list[Written] = []
-        for statement in (_ALL_RECORDED, _ALL_CORRECTED):
+        for statement in (metered.RECORDED, metered.CORRECTED):
             self._cursor.execute(statement)
             found += [Written(**dict(zip(Written.__slots__, row, strict=True))) for row in self._cursor.fetchall()]
         return found
@@ -317,51 +338,21 @@ class Reading:
         self._cursor.execute("SELECT workload FROM metered_workload")
         return {str(workload) for (workload,) in self._cursor.fetchall()}
 
-    def workloads_of(self, subject: str) -> list[str]:
-        """The workloads whose events name a subject."""
-        self._cursor.execute("SELECT DISTINCT workload FROM workload_event WHERE subject = ? ORDER BY 1", (subject,))
-        return [str(workload) for (workload,) in self._cursor.fetchall()]
-
-    def events(self, workload: str) -> list[WorkloadEvent]:
-        """The events of a workload, in their order."""
-        codec = CODECS[WorkloadEvent]
-        statement = f"SELECT {', '.join(codec.fields)} FROM workload_event WHERE workload = ? ORDER BY at_us, sequence"  # noqa: S608
-        self._cursor.execute(statement, (workload,))
-        return cast("list[WorkloadEvent]", codec.decode(self._cursor.fetchall()))
-
-    def interval_us(self, source: str) -> int:
-        """How often a source said that it beats, last: microseconds; 0 where it said nothing."""
-        statement = f"SELECT interval_ms FROM watch WHERE {_BEATING} ORDER BY since_us DESC LIMIT 1"  # noqa: S608
-        self._cursor.execute(statement, {"source": source})
-        found = self._cursor.fetchall()
-        return int(found[0][0]) * 1000 if found else 0
-
-    def placements(self, keys: Iterable[str]) -> dict[str, PlacementRow]:
-        """What these placement keys stand for."""
-        codec = CODECS[PlacementRow]
-        columns = ", ".join(codec.fields)
-        found: dict[str, PlacementRow] = {}
-        for key in sorted(set(keys)):
-            self._cursor.execute(f"SELECT {columns} FROM placement WHERE placement = ?", (key,))  # noqa: S608 the schema's own
-            for row in codec.decode(self._cursor.fetchall()):
-                found[key] = cast("PlacementRow", row)
-        return found
-
-    def events_after(self, workload: str, seen: Mapping[str, int]) -> tuple[str, ...]:
-        """References of the events of a workload beyond these marks."""
-        return tuple(
-            event.ref
-            for event in self.events(workload)
-            if seen.get(event.writer, 0) < event.number <= self._marks.get(event.writer, 0)
-        )
-
     def _see(self, seen: Mapping[str, int]) -> None:
         self._cursor.execute("DELETE FROM metered_seen")
         self._cursor.executemany("INSERT INTO metered_seen VALUES (?, ?)", sorted(seen.items()))
 
-    def _fill_hours(self, hours: Iterable[tuple[int, int]]) -> None:
+    def _know_subjects(self, seen: Mapping[str, int]) -> None:
+        self._see(seen)
+        self._cursor.execute("DELETE FROM metered_subject")
+        self._cursor.execute(metered.SUBJECTS)
+
+    def _fill_hours(self, hours: Iterable[tuple[int, int]], open_hours: Collection[int]) -> None:
         self._cursor.execute("DELETE FROM metered_hour")
-        self._cursor.executemany("INSERT INTO metered_hour VALUES (?, ?)", list(hours))
+        self._cursor.executemany(
+            "INSERT INTO metered_hour VALUES (?, ?, ?)",
+            [(start_us, end_us, int(start_us in open_hours)) for start_us, end_us in hours],
+        )
 
 
 def _time(row: Sequence[Any], events: Iterable[str | None]) -> ReservedTime:

@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """The version this program reads and writes: the number of migrations, kept in the file's ``user_version``."""
 
 METADATA = sa.MetaData()
@@ -233,6 +233,16 @@ HOLD = _table(
     indexes=(sa.Index("hold_at", "at_us"),),
 )
 sa.Index("hold_expiring", HOLD.c.placement, HOLD.c.expires_at_us, sqlite_where=HOLD.c.expires_at_us.is_not(None))
+
+EXPECTED_END = _table(
+    "expected_end",
+    "When a workload that was admitted said that it will be done.",
+    ("workload", "sequence"),
+    _text("workload", "Who said so."),
+    _whole("sequence", "Sequence of the event by which it was admitted."),
+    _whole("at_us", "When it was said, microseconds UTC."),
+    _whole("until_us", "The end that it expects, microseconds UTC; nobody is held to it."),
+)
 
 USAGE_RECORD = _table(
     "usage_record",

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from gpuledger.errors import Misconfigured, NotFound, Refused, Unavailable
 from gpuledger.ledger import appending, scanning, sqlite, sums
-from gpuledger.ledger.appending import Appended
+from gpuledger.ledger.appending import Appended, Ready
 from gpuledger.ledger.chain import GENESIS, heads_json, seal_root
 from gpuledger.ledger.codec import CODECS
 from gpuledger.ledger.kinds import KIND_OF, KINDS
@@ -151,7 +151,13 @@ class Ledger:
             return appending.append_rows(self._connection, self._texts, rows, writer=writer, at_us=at_us)
 
     def append_made(
-        self, make: Callable[[], Sequence[Row] | None], *, writer: str, at_us: int, are_new: bool = False
+        self,
+        make: Callable[[], Sequence[Row] | None],
+        *,
+        writer: str,
+        at_us: int,
+        are_new: bool = False,
+        ready: Ready | None = None,
     ) -> Appended | None:
         """As :meth:`append`, with the rows that ``make`` gives once nobody else can write.
 
@@ -161,14 +167,17 @@ class Ledger:
         self._refuse_reader()
         with self._mapped():
             return appending.append_made(
-                self._connection, self._texts, make, writer=writer, at_us=at_us, are_new=are_new
+                self._connection, self._texts, make, writer=writer, at_us=at_us, are_new=are_new, ready=ready
             )
 
     def append_if(
-        self, provided: Callable[[], bool], rows: Sequence[Row], *, writer: str, at_us: int
+        self, provided: Callable[[], bool], rows: Sequence[Row], *, writer: str, at_us: int, ready: Ready | None = None
     ) -> Appended | None:
-        """As :meth:`append`, if ``provided`` holds once nobody else can write; else None, and nothing is added."""
-        return self.append_made(lambda: rows if provided() else None, writer=writer, at_us=at_us)
+        """As :meth:`append`, if ``provided`` holds once nobody else can write; else None, and nothing is added.
+
+        What stands ``ready`` goes into the same transaction and link.
+        """
+        return self.append_made(lambda: rows if provided() else None, writer=writer, at_us=at_us, ready=ready)
 
     def seal(self, at_us: int, *, writer: str) -> Seal:
         """Append a seal over the heads of all chains, itself a row of ``writer``'s chain."""

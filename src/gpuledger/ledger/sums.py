@@ -16,6 +16,7 @@ from gpuledger.ledger.scanning import overlaps
 from gpuledger.ledger.schema import WATCH
 from gpuledger.ledger.sqlite import JOINED, OPEN_RECORDS, POSITION
 from gpuledger.model.meters import METERS, Grade
+from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US
 from gpuledger.model.rows import Watch
 
@@ -93,6 +94,40 @@ def sum_usage(
         found.append(UsageSum(tuple(key), quantity + delta, settled, delta))
     found += [UsageSum(key, delta, 0, delta) for key, delta in deltas.items()]
     return sorted(found)
+
+
+def hours_of(connection: sa.Connection, meters: Iterable[str]) -> tuple[int | Missing, int | Missing]:
+    """Start of the first and of the last hour in which one of these meters has a record or a correction."""
+    found: list[int] = []
+    for meter in meters:
+        for table in ("usage_record", "usage_correction"):
+            for edge in ("MIN", "MAX"):
+                statement = f"SELECT {edge}(hour_us) FROM {table} WHERE meter = :meter"  # noqa: S608 constants
+                found += [row[0] for row in _tuples(connection, statement, {"meter": meter}) if row[0] is not None]
+    nothing = Missing("nothing is recorded")
+    return min(found, default=nothing), max(found, default=nothing)
+
+
+def recorded_meters(connection: sa.Connection) -> list[str]:
+    """The meters that records name, from one to the next by the index."""
+    found: list[str] = []
+    statement = "SELECT MIN(meter) FROM usage_record WHERE meter > :meter"
+    while (name := _tuples(connection, statement, {"meter": found[-1] if found else ""})[0][0]) is not None:
+        found.append(str(name))
+    return found
+
+
+def negative_sums(connection: sa.Connection) -> list[tuple[str, int, str, str, str, int]]:
+    """Keys whose record and corrections add up to less than nothing: meter, hour, host, device, subject, sum."""
+    same = " AND ".join(f"r.{name} = c.{name}" for name in ("hour_us", "meter", "host", "device", "subject"))
+    statement = f"""
+        SELECT c.meter, c.hour_us, c.host, c.device, c.subject,
+            c.delta + COALESCE((SELECT SUM(r.quantity) FROM usage_record AS r WHERE {same}), 0) AS total
+        FROM (
+            SELECT meter, hour_us, host, device, subject, SUM(delta) AS delta FROM usage_correction
+            GROUP BY meter, hour_us, host, device, subject
+        ) AS c"""  # noqa: S608 constants
+    return [(*row,) for row in _tuples(connection, f"SELECT * FROM ({statement}) AS s WHERE s.total < 0", {})]  # noqa: S608
 
 
 def settled_since(

@@ -141,10 +141,12 @@ class _Rows:
             self.unplaced += len(batch) - len(placed)
             yield from placed
 
-    def take(self, writer: str, upto: int | None) -> list[tuple[Any, ...]]:
-        """The rows of a writer up to a number (all of them without one) that were not taken yet."""
-        taken = []
+    def take(self, writer: str, upto: int | None, *, most: int | None = None) -> list[tuple[Any, ...]]:
+        """The rows of a writer up to a number (all of them without one) that were not taken yet, at most so many."""
+        taken: list[tuple[Any, ...]] = []
         while self.next is not None and self.next[0] == writer and (upto is None or self.next[1] <= upto):
+            if len(taken) == most:
+                break
             taken.append(self.next)
             self.next = next(self._cells, None)
         return taken
@@ -179,11 +181,11 @@ def _chain(connection: sa.Connection) -> Iterator[tuple[str, str]]:
         sha = LinkHash(previous_hash, writer=writer, first_number=first, last_number=last, committed_at_us=at_us)
         numbers: list[int] = []
         for stream in streams:
-            rows = stream.take(writer, last)
-            numbers.extend(row[1] for row in rows)
-            bad = list(_bad_cells(stream.codec, rows))
-            yield from bad
-            sha.add(stream.codec.kind.row.kind, [[_plain(cell) for cell in row] for row in rows] if bad else rows)
+            while rows := stream.take(writer, last, most=_BATCH):
+                numbers.extend(row[1] for row in rows)
+                bad = list(_bad_cells(stream.codec, rows))
+                yield from bad
+                sha.add(stream.codec.kind.row.kind, [[_plain(cell) for cell in row] for row in rows] if bad else rows)
         if numbers != list(range(first, last + 1)):
             yield where, f"rows {first} to {last} are not all there, once and in order: {_odd(numbers, first, last)}"
         if sha.hexdigest() != digest:

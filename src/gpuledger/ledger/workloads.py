@@ -15,7 +15,8 @@ import sqlalchemy as sa
 
 from gpuledger.ledger.codec import CODECS
 from gpuledger.ledger.sqlite import MARK, POSITION, bare_cursor
-from gpuledger.model.rows import Row
+from gpuledger.model.controller_clock import CLOCK, TOLERANCE_US
+from gpuledger.model.rows import Row, Watch
 from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
 
 R = TypeVar("R", bound=Row)
@@ -128,6 +129,53 @@ def changed_workloads(connection: sa.Connection, after: Mapping[str, int], upto:
             cursor.execute(query, (writer, after.get(writer, 0)))
             found.update(workload for (workload,) in cursor.fetchall())
     return found
+
+
+def placements_by_place(connection: sa.Connection) -> list[PlacementRow]:
+    """The placements with a device whose name has a slash, as HOST/ADDRESS has."""
+    cursor = bare_cursor(connection)
+    cursor.execute(f"SELECT {_columns(PlacementRow, 'p')} FROM placement AS p WHERE p.devices LIKE {MARK}", ("%/%",))  # noqa: S608 as above
+    return cast("list[PlacementRow]", CODECS[PlacementRow].decode(cursor.fetchall()))
+
+
+def placed_on(connection: sa.Connection, placements: Collection[str]) -> set[str]:
+    """Workloads of which any event names one of these placements."""
+    query = """SELECT DISTINCT e.workload FROM wanted CROSS JOIN workload_event AS e
+        WHERE e.placement = wanted.placement AND e.placement <> ''"""
+    wanted = [(key,) for key in placements]
+    return {str(workload) for (workload,) in _cells(connection, ("placement",), wanted, query)}
+
+
+def told_ahead(connection: sa.Connection, since_us: int, until_us: int) -> list[tuple[str, int, int, int, int]]:
+    """Events of a window that the ledger was told before they had happened, by more than the tolerance.
+
+    Gives (source, events, microseconds ahead in all, first, last) for each source.
+    """
+    cursor = bare_cursor(connection)
+    query = f"""SELECT source, count(*), sum(at_us - recorded_at_us), min(at_us), max(at_us) FROM workload_event
+        WHERE at_us >= {MARK} AND at_us < {MARK} AND is_declared = 0 AND at_us - recorded_at_us > {TOLERANCE_US}
+        GROUP BY source ORDER BY source"""  # noqa: S608 as above
+    cursor.execute(query, (since_us, until_us))
+    return [(str(source), int(n), int(ahead), int(low), int(high)) for source, n, ahead, low, high in cursor.fetchall()]
+
+
+def clock_rows(connection: sa.Connection) -> list[Watch]:
+    """What controllers said of their clocks, by source, oldest first."""
+    codec = CODECS[Watch]
+    cursor = bare_cursor(connection)
+    query = f"SELECT {', '.join(codec.fields)} FROM watch WHERE source = 'controller' AND method = {MARK} "  # noqa: S608 as above
+    cursor.execute(f"{query} ORDER BY host, since_us, writer, number", (CLOCK,))
+    return cast("list[Watch]", codec.decode(cursor.fetchall()))
+
+
+def told_between(connection: sa.Connection, source: str, told: tuple[int, int], window: tuple[int, int]) -> int:
+    """How many events of a window a live source told between two moments."""
+    cursor = bare_cursor(connection)
+    query = f"""SELECT count(*) FROM workload_event WHERE at_us >= {MARK} AND at_us < {MARK}
+        AND source = {MARK} AND is_declared = 0 AND recorded_at_us >= {MARK} AND recorded_at_us < {MARK}"""  # noqa: S608 as above
+    cursor.execute(query, (*window, source, *told))
+    ((found,),) = cursor.fetchall()
+    return int(found)
 
 
 def newest_policy(connection: sa.Connection) -> int:

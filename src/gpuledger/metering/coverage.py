@@ -3,8 +3,8 @@
 In: ``driver`` watch rows. Out: for each device spans that follow each other and fill the window
 exactly, so that watched + unknown = window. The verdict on an instant:
 
-1. a source (a method) that lost rows there (``ring-overflow``, ``accounting-reset``, ``clock-step``)
-   says so in a row beside its ``ok`` row: the loss counts, for that source;
+1. a source (a method) that lost rows there (``ring-overflow``, ``row-freed``, ``accounting-reset``,
+   ``clock-step``) says so in a row beside its ``ok`` row: the loss counts, for that source;
 2. else ``ok``, or ``idle``, of a source beats its own other reasons;
 3. ``ok`` of any source beats the reasons of the others: somebody looked, and nothing was lost;
 4. of several reasons the first of :data:`PRECEDENCE` is told;
@@ -25,6 +25,7 @@ OK = "ok"
 
 LOSSES: tuple[UnknownReason, ...] = (
     UnknownReason.RING_OVERFLOW,
+    UnknownReason.ROW_FREED,
     UnknownReason.ACCOUNTING_RESET,
     UnknownReason.CLOCK_STEP,
 )
@@ -40,6 +41,7 @@ PRECEDENCE: tuple[UnknownReason, ...] = (
     UnknownReason.DRIVER_UNREACHABLE,
     UnknownReason.EVENTS_LOST,
     UnknownReason.BEFORE_WATCH,
+    UnknownReason.NOT_WRITTEN,
     UnknownReason.WATCH_GAP,
 )
 """Which reason is told where several hold: what most certainly lost use first."""

@@ -5,6 +5,8 @@ open kernel modules ``gpu_acct.c``). So all evidence of one pid and device is la
 time, stronger evidence first, and weaker evidence only fills what is left of it:
 
 1. settled rows with a start, exactly as long as the driver says;
+   contexts booked by kernel events are each their own, from open to exec or exit: only a row that began in
+   that very time, and came late, is the same one;
 2. settled rows without a start, which take the looks at a context that ended before they were read;
 3. living contexts with a driver start: from that start to the last look, because the driver proves
    that they went on while nobody looked;
@@ -22,9 +24,16 @@ from gpuledger.metering.runs import latest, latest_end, match, runs_of, settle
 from gpuledger.metering.runs import living as living_runs
 from gpuledger.metering.settled import Startless, started_stints, startless, without_twins
 from gpuledger.metering.spans import Span, inside, subtract, union
-from gpuledger.metering.stints import TOLERANCE_US, Lifetimes, Stint, look_span
+from gpuledger.metering.stints import SAME_START_US, STAMP_US, TOLERANCE_US, Lifetimes, Stint, look_span
 from gpuledger.model.missing import Missing
+from gpuledger.model.reasons import BY_EVENTS
 from gpuledger.model.rows import DriverRecord, Sighting
+
+_CUT_US = 1_000
+"""The driver cuts a context's time to whole milliseconds: it ended so much later at most."""
+
+_IMPORT = "import"
+"""The method of looks that a dump gave."""
 
 
 def stints_of(rows: Sequence[DriverRecord], sightings: Sequence[Sighting], lifetimes: Lifetimes) -> list[Stint]:
@@ -39,12 +48,13 @@ def stints_of(rows: Sequence[DriverRecord], sightings: Sequence[Sighting], lifet
     if not sightings:
         return settled + [latest(group, []) for group in loose]
     ordered = sorted(sightings, key=_order)
-    living, unplaced = _with_start(ordered, settled)
-    if not living and not unplaced:  # by far the most: every look is at a settled context
+    booked, seen = _booked(ordered, settled)
+    living, unplaced = _with_start(seen, settled)
+    if not living and not unplaced and not booked:  # by far the most: every look is at a settled context
         return settled + [latest(group, []) for group in loose]
     loose = _lend_starts(loose, living, settled)
     settled.sort(key=lambda stint: stint.span)
-    homes = _Homes(settled, living, lifetimes)
+    homes = _Homes(settled, living, unplaced, lifetimes)
     homeless: list[Sighting] = []
     for sighting in unplaced:
         stint = homes.of(sighting)
@@ -55,7 +65,7 @@ def stints_of(rows: Sequence[DriverRecord], sightings: Sequence[Sighting], lifet
     host, device, pid = ordered[0].host, ordered[0].device, ordered[0].pid
     runs = runs_of(homeless, loose)
     late = settle(loose, runs, (host, pid), lifetimes)
-    observed = list(_observed(settled, living, *living_runs(runs, host, device, pid)))
+    observed = list(_observed(settled, booked, living, *living_runs(runs, host, device, pid)))
     _end_the_past(observed, settled, late, lifetimes)
     return settled + late + observed
 
@@ -91,13 +101,34 @@ def _with_start(sightings: Iterable[Sighting], settled: Sequence[Stint]) -> tupl
     return living, without
 
 
+def _booked(ordered: Iterable[Sighting], settled: Sequence[Stint]) -> tuple[list[Stint], list[Sighting]]:
+    """Contexts that events tell of, whose rows the driver lost, each a stint of its own; and all other sightings."""
+    booked: dict[tuple[int, int, str, int], Stint] = {}
+    seen: list[Sighting] = []
+    for sighting in ordered:
+        if sighting.method not in BY_EVENTS:
+            seen.append(sighting)
+            continue
+        since_us, until_us = span = look_span(sighting)
+        late = next((one for one in settled if since_us - STAMP_US <= (one.started_us or 0) <= until_us), None)
+        if late is not None:
+            late.sightings.append(sighting)
+            continue
+        key = (since_us, until_us, sighting.boot_id, sighting.start_ticks)
+        stint = booked.setdefault(
+            key, Stint(sighting.host, sighting.device, sighting.pid, None, (span,), False, 0, "looks", [])
+        )
+        stint.sightings.append(sighting)
+    return list(booked.values()), seen
+
+
 def _nearest(starts: Sequence[int], start_us: int) -> int | None:
-    """The place of the start that is nearest and within the tolerance; of two as near, the earlier."""
+    """The place of the start that is the same: the driver stamps a context once, and keeps that."""
     after = bisect_left(starts, start_us)
     near = [
         (abs(starts[place] - start_us), place)
         for place in (after - 1, after)
-        if 0 <= place < len(starts) and abs(starts[place] - start_us) <= TOLERANCE_US
+        if 0 <= place < len(starts) and abs(starts[place] - start_us) <= SAME_START_US
     ]
     return min(near)[1] if near else None
 
@@ -132,8 +163,14 @@ def _ends_there(group: Startless, stint: Stint) -> bool:
 class _Homes:
     """Finds the settled or living stint that a sighting without a driver start is a look at."""
 
-    def __init__(self, settled: Sequence[Stint], living: Sequence[Stint], lifetimes: Lifetimes) -> None:
+    def __init__(
+        self, settled: Sequence[Stint], living: Sequence[Stint], looks: Iterable[Sighting], lifetimes: Lifetimes
+    ) -> None:
         self._lifetimes = lifetimes
+        self._gone: dict[tuple[str, int], list[int]] = {}
+        for look in looks:
+            if not isinstance(look.gone_at_us, Missing):
+                insort(self._gone.setdefault((look.boot_id, look.start_ticks), []), look.gone_at_us)
         self._settled = [stint for stint in settled if stint.started_us is not None]
         self._living = [(stint, stint.span, frozenset(stint.processes)) for stint in living]
         self._starts = [stint.span[0] for stint in self._settled]
@@ -153,7 +190,8 @@ class _Homes:
                 continue
             if inside(span, stint.span):
                 return stint
-            best = best or stint
+            if not self._is_apart(sighting, stint):
+                best = best or stint
         if best is not None:
             return best
         process = (sighting.boot_id, sighting.start_ticks)
@@ -164,6 +202,20 @@ class _Homes:
         ]
         return fits[-1] if fits else None
 
+    def _is_apart(self, sighting: Sighting, stint: Stint) -> bool:
+        """Whether a look is at a context before or after a row, of the same process and however near.
+
+        The agent's clock is the one that the driver stamps by: what a look saw alive had not ended before it, and
+        what was gone had begun before that. Looks of an import have another clock.
+        """
+        if not sighting.start_ticks or sighting.method == _IMPORT:
+            return False
+        since_us, until_us = look_span(sighting)
+        gone = self._gone.get((sighting.boot_id, sighting.start_ticks), [])
+        place = bisect_left(gone, until_us)
+        is_before = place < len(gone) and gone[place] <= stint.span[0]
+        return is_before or since_us > stint.span[1] + _CUT_US
+
     def _was_born(self, sighting: Sighting, stint: Stint) -> bool:
         """Whether the process seen can have opened the device when the stint began."""
         if not sighting.start_ticks:
@@ -173,11 +225,16 @@ class _Homes:
 
 
 def _observed(
-    settled: Iterable[Stint], living: Sequence[Stint], known: Sequence[Stint], unknown: Sequence[Stint]
+    settled: Iterable[Stint],
+    booked: Sequence[Stint],
+    living: Sequence[Stint],
+    known: Sequence[Stint],
+    unknown: Sequence[Stint],
 ) -> Iterator[Stint]:
     """Living stints with the time that no stronger evidence has taken."""
     taken = list(union(span for stint in settled for span in stint.spans))
     measures: tuple[tuple[Sequence[Stint], Callable[[Stint], tuple[Span, ...]]], ...] = (
+        (booked, lambda stint: stint.spans),
         (living, lambda stint: stint.spans),
         (known, _looked),
         (unknown, _looked),

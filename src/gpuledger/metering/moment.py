@@ -129,7 +129,11 @@ def _looks_of(context: Context, looks: Mapping[tuple[str, str, int, str], Sequen
 
 
 def memory_at(looks: Iterable[Sighting], at_us: int) -> MemoryHeld | Missing:
-    """The mean memory of the span of looking that holds a moment, of several spans the shortest."""
+    """The mean memory of the span of looking that holds a moment, of several spans the shortest.
+
+    An agent tells by its pulse what goes on, and writes memory later: until then the last sample that is written.
+    """
+    looks = list(looks)
     around = [look for look in looks if look_span(look)[0] <= at_us <= look.until_us]
     if not around:
         return NO_SAMPLE
@@ -137,6 +141,10 @@ def memory_at(looks: Iterable[Sighting], at_us: int) -> MemoryHeld | Missing:
     if sampled:
         # a moment on the edge of two spans belongs to the later one, as every moment does
         return min(sampled, key=lambda one: (one.until_us == at_us > one.since_us, one.until_us - one.since_us))
+    if all(not look.number for look in around):
+        before = [one for look in looks if look.until_us <= at_us and (one := _sampled(look)) is not None]
+        if before:
+            return max(before, key=lambda one: one.until_us)
     return UNREADABLE if any(look.samples for look in around) else NO_SAMPLE
 
 

@@ -19,6 +19,12 @@ from gpuledger.model.workload_rows import PlacementRow
 FINAL_AFTER_US = 48 * HOUR_US
 """An hour is final so long after the first pass that covered it (DESIGN section 6, Metering)."""
 
+Run = tuple[int, str, str, str, str, str, str | None]
+"""(number, workload, placement, subject, first, begin and end event) of an interval; no end where it is open."""
+
+Head = tuple[int, str, str, str, str, int, str]
+"""(run, meter, host, device, subject, evidence count, evidence hash): what records of one interval share."""
+
 Key = tuple[str, int, str, str, str]
 """(meter, hour, host, device, subject) of a record."""
 
@@ -57,7 +63,6 @@ def book(
     placed_late: Collection[tuple[str, int]] = (),
     behind: Callable[[str], Iterable[str]] = lambda _: (),
     reason: str = "",
-    is_listed: bool = False,
 ) -> Booking:
     """What to append so that records plus corrections equal what the events say.
 
@@ -72,9 +77,8 @@ def book(
         placed_late: (workload, hour) of time that was without a placement at the pass before.
         behind: by workload, the evidence of an amount that is taken back whole.
         reason: given by whoever books final hours too; empty: they are listed.
-        is_listed: whether every difference is listed, and none booked.
     """
-    derived, unplaced = _by_key(times, placements)
+    derived = _by_key(times, placements)
     records: list[UsageRecord] = []
     corrections: list[UsageCorrection] = []
     late: list[Difference] = []
@@ -90,7 +94,7 @@ def book(
         is_new = stood is None and now is not None
         is_declared = now is not None and now.is_declared
         wanted = not is_covered(hour_us) or is_declared or (workload, hour_us) in placed_late
-        inserted = is_new and wanted and not is_listed
+        inserted = is_new and wanted
         if not inserted and is_final(hour_us) and not reason:
             late.append(
                 Difference(
@@ -119,22 +123,20 @@ def book(
                     recorded_at_us=recorded_at_us,
                 )
             )  # fmt: skip
-    return Booking(
-        records=tuple(records), corrections=tuple(corrections), late=tuple(late), unplaced=tuple(unplaced)
-    )  # fmt: skip
+    return Booking(records=tuple(records), corrections=tuple(corrections), late=tuple(late))
 
 
-def _by_key(
-    times: Iterable[ReservedTime], placements: Mapping[str, PlacementRow]
-) -> tuple[dict[Key, _Derived], list[ReservedTime]]:
+def seconds_of(times: Iterable[ReservedTime], placements: Mapping[str, PlacementRow]) -> dict[Key, int]:
+    """Whole seconds by the key of a record."""
+    return {key: derived.quantity for key, derived in _by_key(times, placements).items()}
+
+
+def _by_key(times: Iterable[ReservedTime], placements: Mapping[str, PlacementRow]) -> dict[Key, _Derived]:
+    """What has a placement, and a second at least; the rest is skipped."""
     derived: dict[Key, _Derived] = {}
-    unplaced: list[ReservedTime] = []
     for time in times:
-        if not time.placement:
-            unplaced.append(time)
-            continue
         seconds = time.seconds
-        if not seconds:
+        if not time.placement or not seconds:
             continue
         placement = placements[time.placement]
         for meter in meters_of(placement.class_name):
@@ -147,7 +149,33 @@ def _by_key(
             amount.quantity += seconds
             amount.is_declared = amount.is_declared and time.is_declared
             amount.evidence = tuple(dict.fromkeys((*amount.evidence, *time.evidence)))
-    return derived, unplaced
+    return derived
+
+
+def heads_of(runs: Iterable[Run], placements: Mapping[str, PlacementRow]) -> tuple[list[Head], list[int]]:
+    """What the records of these intervals share, an entry for each meter; and those that have none.
+
+    Two workloads share a subject only where no text names them. Their seconds are added up after they were rounded, so
+    their intervals have no heads: they are booked by :func:`book`.
+    """
+    heads: list[Head] = []
+    shared: set[tuple[str, str]] = set()
+    whose: dict[tuple[str, str], str] = {}
+    kept: list[Run] = []
+    for run in runs:
+        _, workload, placement, subject, *_ = run
+        if whose.setdefault((placement, subject), workload) != workload:
+            shared.add((placement, subject))
+        kept.append(run)
+    meters = {key: tuple(meter.name for meter in meters_of(row.class_name)) for key, row in placements.items()}
+    for number, _, placement, subject, first, begin, end in kept:
+        if (placement, subject) in shared:
+            continue
+        refs = {first, begin} if end is None else {first, begin, end}
+        digest = evidence_hash(refs)
+        host, device = placements[placement].machine, f"{PLACED}{placement}"
+        heads += [(number, meter, host, device, subject, len(refs), digest) for meter in meters[placement]]
+    return heads, [run[0] for run in kept if (run[2], run[3]) in shared] if shared else []
 
 
 def standing_of(rows: Iterable[tuple[str, Key, int, int]]) -> dict[Key, Standing]:

@@ -14,6 +14,12 @@ TOLERANCE_US = 2 * SECOND_US
 """How far the driver's stamp, a look and a process start may disagree: they come from different clocks
 (DESIGN section 6: boot-time clocks are joined to the driver's wall clock, tolerance 2 s)."""
 
+SAME_START_US = 1_000
+"""How far two readings of the driver's own start of one context may differ: it is stamped once and kept."""
+
+STAMP_US = 5_000
+"""How long before an open by event the driver can seem to stamp the start that it made."""
+
 NO_START = Missing("the driver gave no start time")
 """The start of every context without one: one value, so that equal evidence gives equal contexts."""
 

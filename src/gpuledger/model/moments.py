@@ -9,6 +9,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from gpuledger.errors import Misconfigured
+from gpuledger.model.missing import Missing
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -16,7 +17,7 @@ HOUR_US = 3600 * SECOND_US
 DAY_US = 24 * HOUR_US
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_AGO = re.compile(r"(\d+)([smhdw])")
+_AGO = re.compile(r"(\d{1,15})([smhdw])")
 _AGO_US = {"s": SECOND_US, "m": MINUTE_US, "h": HOUR_US, "d": DAY_US, "w": 7 * DAY_US}
 _MONTH = re.compile(r"(\d{4})-(\d{2})")
 _TIME_HINT = "use 2026-11-29T14:00:00Z, 2026-11-29, 2026-11, today, yesterday, now, or an age such as 7d, 24h, 30m"
@@ -48,6 +49,12 @@ def iso(at_us: int) -> str:
     text = moment.strftime("%Y-%m-%dT%H:%M:%S")
     fraction = f"{at_us % SECOND_US:06d}".rstrip("0")
     return f"{text}.{fraction}Z" if fraction else f"{text}Z"
+
+
+def length_us(text: str) -> int | Missing:
+    """Microseconds of a length such as ``90m``, ``4h`` or ``7d``; Missing where it is none."""
+    found = _AGO.fullmatch(text.strip())
+    return int(found[1]) * _AGO_US[found[2]] if found else Missing("no length of time")
 
 
 def parse_moment(text: str, *, now_us: int) -> int:

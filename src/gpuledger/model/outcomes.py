@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuledger.model.missing import Missing
@@ -18,7 +19,7 @@ class MeterReport:
         at_us: the time it ran for.
         covered_from_us, covered_until_us: the hours it closed; equal when none was new.
         hours_derived: hours it derived, late ones included.
-        records: rows inserted.
+        records: rows inserted; their number is at hand, they are read while the ledger is open.
         corrections: corrections booked.
         open_from_us: start of the first hour that is not recorded yet.
         problems: conflicts met while booking.
@@ -29,7 +30,7 @@ class MeterReport:
     covered_from_us: int
     covered_until_us: int
     hours_derived: int
-    records: tuple[UsageRecord, ...] = ()
+    records: Sequence[UsageRecord] = ()
     corrections: tuple[UsageCorrection, ...] = ()
     open_from_us: int
     problems: tuple[Problem, ...] = ()

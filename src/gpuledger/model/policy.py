@@ -6,6 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpuledger.model.missing import Missing
+from gpuledger.model.quotas import Quota
+from gpuledger.model.rates import NO_RATES, Rates
+from gpuledger.model.shares import NOT_GIVEN as NO_SHARES
+from gpuledger.model.shares import Shares
+
 MATCH_FIELDS: tuple[str, ...] = (
     "unit", "exe", "command", "user", "container", "image", "pod", "namespace", "cgroup", "slurm_account",
 )  # fmt: skip
@@ -55,6 +61,10 @@ class Policy:
         effective_from_us: from when owners hold, microseconds UTC. Service rules hold for all time.
         services: rules in order.
         users, namespaces, hosts: owners by name; a namespace maps to its team.
+        shares: the fair share; Missing where the document gives none.
+        quotas: what users, teams and roles may hold at once, or use in a period; all that match apply.
+        zone: time zone in which periods begin; empty: UTC.
+        rates: what units cost; Missing where the document gives none.
     """
 
     effective_from_us: int
@@ -62,3 +72,16 @@ class Policy:
     users: Mapping[str, UserOwner] = field(default_factory=dict)
     namespaces: Mapping[str, str] = field(default_factory=dict)
     hosts: Mapping[str, HostOwner] = field(default_factory=dict)
+    quotas: tuple[Quota, ...] = ()
+    zone: str = ""
+    shares: Shares | Missing = NO_SHARES
+    rates: Rates | Missing = NO_RATES
+
+    @property
+    def teams(self) -> frozenset[str]:
+        """Every team that it names as an owner; with them the accounts of its shares, which can be teams too."""
+        named = {rule.team for rule in self.services} | {user.team for user in self.users.values()}
+        named |= set(self.namespaces.values())
+        if named - {""} and not isinstance(self.shares, Missing):
+            named |= {account.name for account in self.shares.every_account()}
+        return frozenset(named) - {""}

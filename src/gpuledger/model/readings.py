@@ -165,9 +165,11 @@ class Opened:
         pid, start_ticks: the process.
         minor: of the node, ``/dev/nvidiaN``.
         opened_at_us: wall clock of its first open, or when it was found holding the node.
-        exited_at_us: wall clock of its exit, or when it was last seen where no event told its exit; Missing while
-            it lives.
+        exited_at_us: wall clock of its exit, or when it was last seen where no event told its exit, or of the exec
+            that let go of the node; Missing while it is neither.
         is_found: it was found holding the node: it opened it earlier.
+        number: which of its holdings this is: each of its programs can open the node anew.
+        became: it did not exit, but became another program.
     """
 
     pid: int
@@ -176,6 +178,8 @@ class Opened:
     opened_at_us: int
     exited_at_us: int | Missing
     is_found: bool = False
+    number: int = 0
+    became: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

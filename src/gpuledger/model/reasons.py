@@ -13,12 +13,14 @@ class UnknownReason(StrEnum):
     ACCOUNTING_UNREAD = "accounting-unread"
     EMPTY_LEDGER = "empty-ledger"
     RING_OVERFLOW = "ring-overflow"
+    ROW_FREED = "row-freed"
     ACCOUNTING_RESET = "accounting-reset"
     DRIVER_UNREACHABLE = "driver-unreachable"
     DEVICE_LOST = "device-lost"
     EVENTS_LOST = "events-lost"
     CLOCK_STEP = "clock-step"
     BEFORE_WATCH = "before-watch"
+    NOT_WRITTEN = "not-written"
     WATCH_GAP = "watch-gap"
 
 
@@ -41,6 +43,8 @@ class ReservedReason(StrEnum):
     LATE_EVIDENCE = "late-evidence"
     CONTROLLER_SILENT = "controller-silent"
     DOUBLE_SOURCE = "double-source"
+    CLOCK_SKEW = "clock-skew"
+    PASSTHROUGH = "passthrough"
 
 
 WATCHED = ("ok", "idle")
@@ -70,12 +74,16 @@ UNKNOWN_MEANING: dict[UnknownReason, tuple[str, str]] = {
         "nvidia-smi --query-accounted-apps=timestamp,gpu_uuid,pid,gpu_util,mem_util,max_memory_usage,time --format=csv",
     ),
     UnknownReason.EMPTY_LEDGER: (
-        "accounting was on and its list was empty, which polling cannot tell from idle",
-        "run any short GPU job: from its row on, the list proves itself",
+        "accounting was on and its list empty, and nothing proves that nobody used the device meanwhile",
+        "gpuledger journal   (by kernel events: who had it open); or run any short GPU job: a row proves the list",
     ),
     UnknownReason.RING_OVERFLOW: (
         "128 or more processes exited between two readings, the driver's ring lost the oldest",
         "gpuledger agent --interval with a shorter time",
+    ),
+    UnknownReason.ROW_FREED: (
+        "a process let go of the device and held it anew: the driver keeps one row a pid, an earlier one may be lost",
+        "gpuledger journal   (each with its pid); gpuledger agent --interval with a shorter time",
     ),
     UnknownReason.ACCOUNTING_RESET: (
         "every known row vanished or the mode fell off: the driver was reloaded",
@@ -100,6 +108,10 @@ UNKNOWN_MEANING: dict[UnknownReason, tuple[str, str]] = {
     UnknownReason.BEFORE_WATCH: (
         "nothing had looked at this device yet",
         "leave gpuledger agent running",
+    ),
+    UnknownReason.NOT_WRITTEN: (
+        "an agent looks and cannot write what it sees: it keeps that, and writes it as soon as it can",
+        "df -h   (a full disk is the usual cause; the agent says which it is)",
     ),
     UnknownReason.WATCH_GAP: (
         "no agent was looking",
@@ -149,6 +161,15 @@ RESERVED_MEANING: dict[ReservedReason, tuple[str, str]] = {
     ReservedReason.DOUBLE_SOURCE: (
         "two sources reserve the same device at the same time: both are counted",
         "gpuledger usage --meter gpu.reserved --by device,workload   (let one source reserve a device)",
+    ),
+    ReservedReason.CLOCK_SKEW: (
+        "a controller's clock is more than 2 s off, so the times it tells are off by as much",
+        "keep its clock with chrony or systemd-timesyncd",
+    ),
+    ReservedReason.PASSTHROUGH: (
+        "a device is handed through to a guest: its reservation counts, and what it was used for is UNKNOWN, since no "
+        "driver of the host sees it",
+        "gpuledger agent, inside the guest",
     ),
 }
 """Each reason of reserved time: its sentence and the command that helps."""

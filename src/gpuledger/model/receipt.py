@@ -198,6 +198,8 @@ class Doubt(StrEnum):
     """Contexts whose time is not final."""
     OTHER_PIDS = "other-pids"
     """Pids here are not those that the driver speaks of."""
+    NOT_STORED = "not-stored"
+    """The ledger could not be written: what the receipt says is kept nowhere else."""
     NOT_SEEN_AFTER = "not-seen-after"
     """Nobody looked after the end, so what ended last can be missing."""
 
@@ -259,7 +261,7 @@ class Receipt:
     @property
     def is_at_least(self) -> bool:
         """Whether the command can have held more than ``context_ms``."""
-        whole = (Doubt.EVENTS_LOST, Doubt.NOT_SETTLED)  # these leave no time of the command out
+        whole = (Doubt.EVENTS_LOST, Doubt.NOT_SETTLED, Doubt.NOT_STORED)  # these leave no time of the command out
         return (
             bool(self.unknown)
             or any(one.doubt not in whole for one in self.doubts)

@@ -35,7 +35,7 @@ class ReservedTime:
         hour_us: start of the UTC hour.
         placement: key of the placement; empty where no event had named one.
         subject: key of the identity text of the admission.
-        source: who says so; of several the first by name.
+        source: who says so; of several the one of the first interval.
         is_declared: whether an importer declares it as history.
         amount_us: microseconds.
         evidence: references of the events behind it.
@@ -83,13 +83,11 @@ class Booking:
     Args:
         records, corrections: rows to append.
         late: differences in final hours, which it does not book.
-        unplaced: time without a placement, which it skips.
     """
 
     records: tuple[UsageRecord, ...] = ()
     corrections: tuple[UsageCorrection, ...] = ()
     late: tuple[Difference, ...] = ()
-    unplaced: tuple[ReservedTime, ...] = ()
 
 
 def meters_of(class_name: str) -> tuple[Meter, ...]:

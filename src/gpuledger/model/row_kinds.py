@@ -15,7 +15,7 @@ from gpuledger.model.rows import (
     UsageRecord,
     Watch,
 )
-from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 
 EVIDENCE: tuple[type[Row], ...] = (
     DeviceEvent,
@@ -26,6 +26,7 @@ EVIDENCE: tuple[type[Row], ...] = (
     PlacementRow,
     WorkloadEvent,
     Hold,
+    ExpectedEnd,
 )
 """What sources write, in the order of the river."""
 

@@ -15,7 +15,8 @@ class MemoryHeld:
 
     Args:
         mib: the mean of the samples of the span, whole MiB.
-        since_us, until_us: the span of looking that holds the moment; equal for a single look.
+        since_us, until_us: the span of looking that holds the moment; equal for a single look. It ends before the
+            moment where an agent looks and has not written since: then it is that of the last sample written.
     """
 
     mib: int

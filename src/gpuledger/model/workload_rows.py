@@ -1,4 +1,4 @@
-"""The rows of reserved time: transitions of workloads, the placements they name, and holds on capacity.
+"""The rows of reserved time: transitions of workloads, the placements they name, holds on capacity, expected ends.
 
 Frozen values as in :mod:`gpuledger.model.rows`. Whose a workload is stands in its subject, the key of an
 identity text, so that it can be forgotten; what it held stands in its placement, which never changes.
@@ -122,3 +122,24 @@ class Hold(Row):
     at_us: int
     placement: str
     expires_at_us: int | Missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedEnd(Row):
+    """When whoever was admitted said that it will be done. Key: (workload, sequence).
+
+    Nobody is held to it: it tells others when a place may come free. Evidence of a promise, never of use.
+
+    Args:
+        workload: who said so.
+        sequence: of the event by which it was admitted.
+        at_us: when it was said, microseconds UTC.
+        until_us: the end that it expects, microseconds UTC.
+    """
+
+    kind: ClassVar[str] = "expected"
+
+    workload: str
+    sequence: int
+    at_us: int
+    until_us: int

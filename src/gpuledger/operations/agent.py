@@ -7,6 +7,7 @@ written once, however often it is tried.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable
@@ -26,7 +27,8 @@ from gpuledger.operations.meter import meter
 from gpuledger.operations.pulse import Pulse, pulse_path, tell
 from gpuledger.operations.remembering import recall
 from gpuledger.sources.watchers import Watcher
-from gpuledger.watching.observer import Beat, Observer
+from gpuledger.watching.memory import Beat
+from gpuledger.watching.observer import Observer
 
 _BACKLOG_ROWS = 200_000
 """Rows kept while the ledger cannot be written; beyond it the agent stops, and the time is a watch gap."""
@@ -88,6 +90,7 @@ class Agent:
         stopping: asked before each wait; true ends the loop.
         looked: told of each look whose news are written: its time, microseconds UTC, and whether the driver
             answered.
+        stuck: told of each look whose news could not be written, and are kept: its time.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class Agent:
         talk: Callable[[str], None],
         stopping: Callable[[], bool] = lambda: False,
         looked: Callable[[int, bool], None] | None = None,
+        stuck: Callable[[int], None] | None = None,
     ) -> None:
         self._ledger = ledger
         self._source = source
@@ -110,6 +114,7 @@ class Agent:
         self._talk = talk
         self._stopping = stopping
         self._looked = looked
+        self._stuck = stuck
         self._backlog: list[Row] = []
         self._troubles: dict[str, str] = {}
         self._enabled: set[str] = set()
@@ -132,22 +137,33 @@ class Agent:
             self.look()
             if self.plan.once or self._stopping():
                 break
-            due_us = max(due_us + self._interval_us, self._clock.boot_us())
+            if due_us <= self._clock.boot_us():
+                due_us = max(due_us + self._interval_us, self._clock.boot_us())
             self._wait(due_us)
             if self._stopping():
                 break
         self.stop()
 
     def _wait(self, due_us: int) -> None:
+        """Wait until a look is due, or something happened that it should see before it is gone."""
+        urgent, soonest_us = self._watcher.urgent, self._clock.boot_us() + _FASTEST_US
         while (left_us := due_us - self._clock.boot_us()) > 0 and not self._stopping():
-            self._clock.sleep(min(left_us, _DEAF_US) / 1_000_000)
+            left_s = min(left_us, _DEAF_US) / 1_000_000
+            if urgent is None:
+                self._clock.sleep(left_s)
+            elif urgent.wait(left_s):
+                due_us = min(due_us, soonest_us)
+                urgent = None
 
     def look(self) -> None:
         """One look, written if the ledger lets it."""
+        if self._watcher.urgent is not None:
+            self._watcher.urgent.clear()
         at_us, boot_us = self._clock.now_us(), self._clock.boot_us()
         answered = True
         try:
             reading = self._source.read(at_us)
+            lasted_us = self._clock.boot_us() - boot_us
         except Unavailable as error:
             answered = False
             self._complain("driver", error, f"the driver did not answer: {error.message}")
@@ -158,12 +174,14 @@ class Agent:
             names = self._watcher.look(
                 self._observer.pids_to_name(reading), at_us, restarted=self._observer.restarted(reading)
             )
-            self._backlog += self._observer.look(reading, names, at_us=at_us, boot_us=boot_us)
+            self._backlog += self._observer.look(reading, names, at_us=at_us, boot_us=boot_us, lasted_us=lasted_us)
             if self.plan.enable_accounting:
                 self._enable(reading)
         self._write(at_us)
         if self._looked is not None and not self._backlog:
             self._looked(at_us, answered)
+        elif self._stuck is not None and self._backlog:
+            self._stuck(at_us)
         self._adapt()
         self._hourly(at_us)
 
@@ -283,6 +301,9 @@ class OneAgent:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
             os.fchmod(self._descriptor, 0o640)  # as the ledger: whoever reads it may hear its pulse
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                told = f"{self._path}: {error.strerror}"
+                raise Unavailable("ledger-full", told, hint=f"df -h {self._path.parent}") from None
             raise Unavailable("ledger-permission", f"{self._path}: {error.strerror}", hint="check --ledger") from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from gpuledger.ledger.reserved import Reading, reading
 from gpuledger.ledger.store import Ledger
-from gpuledger.metering.lifecycles import intervals
 from gpuledger.model.durations import several
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, SECOND_US, hour_floor
 from gpuledger.model.reasons import ReservedReason
-from gpuledger.model.reserved import Difference, ReservedGap, ReservedTime
+from gpuledger.model.reserved import Difference, ReservedGap
 from gpuledger.model.rows import Pass
-from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
+from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations.correct import due
 
 _MISSED_BEATS = 2
@@ -30,12 +29,15 @@ def reserved_gaps(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) 
     if isinstance(ledger.last_moment((WorkloadEvent,)), Missing) or since_us >= until_us:
         return []
     with reading(ledger, ledger.marks()) as read:
-        read.want_living(hour_floor(since_us), until_us)
-        spans = list(_spans(since_us, until_us))
-        times = list(read.times(spans, until_us=until_us))
-        known = read.placements({time.placement for time in times} - {""})
-        gaps = [*_unplaced(times), *_silent(read, times, spans, until_us)]
-    gaps += _double(ledger, times, known, since_us=since_us, until_us=until_us)
+        silent = _silent_sources(read, until_us)
+        several_sources = len(read.sources()) > 1
+        if silent or several_sources:
+            read.want_living(hour_floor(since_us), until_us)
+        else:
+            read.want_doubtful(hour_floor(since_us), until_us)
+        read.derive((), until_us=until_us, cut=False)
+        gaps = [*_unplaced(read, since_us, until_us), *_silent(read, silent, since_us, until_us)]
+        gaps += _double(read, since_us, until_us) if several_sources else ()
     gaps += _late(late_differences(ledger, since_us=since_us, until_us=until_us, now_us=now_us))
     return gaps
 
@@ -45,53 +47,47 @@ def late_differences(ledger: Ledger, *, since_us: int, until_us: int, now_us: in
     return list(due(ledger, list(ledger.scan(Pass)), since_us=since_us, until_us=until_us, now_us=now_us).late)
 
 
-def _spans(since_us: int, until_us: int) -> Iterator[tuple[int, int]]:
-    """A window cut at hours."""
-    at_us = since_us
-    while at_us < until_us:
-        end_us = min(hour_floor(at_us) + HOUR_US, until_us)
-        yield at_us, end_us
-        at_us = end_us
-
-
-def _unplaced(times: Iterable[ReservedTime]) -> Iterator[ReservedGap]:
-    by_workload: dict[str, list[ReservedTime]] = defaultdict(list)
-    for time in times:
-        if not time.placement:
-            by_workload[time.workload].append(time)
+def _unplaced(read: Reading, since_us: int, until_us: int) -> Iterator[ReservedGap]:
+    """Time of workloads that run, nobody knows where; between the hours in which it lies."""
+    by_workload: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    sources: dict[str, str] = {}
+    for held in read.held(since_us, until_us, {""}):
+        low_us, high_us = max(held.since_us, since_us), min(held.counted_us, until_us)
+        if low_us < high_us:
+            by_workload[held.workload].append((low_us, high_us))
+            sources.setdefault(held.workload, held.source)
     for workload, found in by_workload.items():
         yield ReservedGap(
             reason=ReservedReason.UNPLACED,
             what=workload,
-            seconds=sum(time.amount_us for time in found) // SECOND_US,
-            since_us=min(time.hour_us for time in found),
-            until_us=max(time.hour_us for time in found) + HOUR_US,
-            detail=f"{found[0].source} says that it runs, and not on what",
+            seconds=sum(high_us - low_us for low_us, high_us in found) // SECOND_US,
+            since_us=max(hour_floor(min(low_us for low_us, _ in found)), since_us),
+            until_us=max(hour_floor(max(high_us for _, high_us in found) - 1), since_us) + HOUR_US,
+            detail=f"{sources[workload]} says that it runs, and not on what",
         )
 
 
-def _silent(
-    read: Reading, times: Sequence[ReservedTime], spans: Sequence[tuple[int, int]], until_us: int
-) -> Iterator[ReservedGap]:
-    """Time of open workloads after the last heartbeat of their source."""
-    silent = {
+def _silent_sources(read: Reading, until_us: int) -> dict[str, int]:
+    """Sources that had beaten, and did not in time for a moment: until when each was heard."""
+    return {
         source: beat
         for source, beat in read.beats.items()
         if not isinstance(beat, Missing) and beat + _MISSED_BEATS * read.interval_us(source) < until_us
     }
+
+
+def _silent(read: Reading, silent: Mapping[str, int], since_us: int, until_us: int) -> Iterator[ReservedGap]:
+    """Time of open workloads after the last heartbeat of their source."""
     if not silent:
         return
-    counted: dict[tuple[str, int, str, str], int] = {
-        (time.workload, time.hour_us, time.placement, time.subject): time.amount_us for time in times
-    }
-    read.forget_beats()
     missing: dict[str, int] = defaultdict(int)
     workloads: dict[str, set[str]] = defaultdict(set)
-    for time in read.times(spans, until_us=until_us):
-        more_us = time.amount_us - counted.get((time.workload, time.hour_us, time.placement, time.subject), 0)
-        if more_us > 0 and not time.is_declared and time.source in silent:
-            missing[time.source] += more_us
-            workloads[time.source].add(time.workload)
+    for held in read.held(since_us, until_us):
+        if held.source in silent and held.is_open and not held.is_declared:
+            from_us = max(held.since_us, silent[held.source], since_us)
+            if from_us < until_us:
+                missing[held.source] += until_us - from_us
+                workloads[held.source].add(held.workload)
     for source, amount_us in missing.items():
         yield ReservedGap(
             reason=ReservedReason.CONTROLLER_SILENT,
@@ -103,40 +99,18 @@ def _silent(
         )
 
 
-def _double(
-    ledger: Ledger,
-    times: Iterable[ReservedTime],
-    known: dict[str, PlacementRow],
-    *,
-    since_us: int,
-    until_us: int,
-) -> Iterator[ReservedGap]:
+def _double(read: Reading, since_us: int, until_us: int) -> Iterator[ReservedGap]:
     """Devices that two sources reserve at the same moment."""
-    holders: dict[tuple[str, int], set[tuple[str, str]]] = defaultdict(set)
-    for time in times:
-        if time.placement and (devices := known[time.placement].devices) != "[]":
-            for device in json.loads(devices):
-                holders[device, hour_floor(time.hour_us)].add((time.source, time.workload))
-    suspects: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for (device, _), found in holders.items():
-        if len({source for source, _ in found}) > 1:
-            suspects[device] |= found
-    if not suspects:
-        return
-    wanted = {workload for found in suspects.values() for _, workload in found}
-    events: dict[str, list[WorkloadEvent]] = defaultdict(list)
-    for event in ledger.scan(WorkloadEvent):
-        if event.workload in wanted:
-            events[event.workload].append(event)
-    for device, found in sorted(suspects.items()):
-        held: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for source, workload in sorted(found):
-            for stay in intervals(events[workload]):
-                end_us = until_us if isinstance(stay.until_us, Missing) else stay.until_us
-                low_us, high_us = max(stay.since_us, since_us), min(end_us, until_us)
-                if low_us < high_us and stay.placement in known and device in known[stay.placement].devices:
-                    held[source].append((low_us, high_us))
-        overlap = _overlap(held)
+    known = read.placements(read.placed())
+    devices = {key: json.loads(row.devices) for key, row in known.items() if row.devices != "[]"}
+    held: dict[str, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
+    for each in read.held(since_us, until_us, devices):
+        low_us, high_us = max(each.since_us, since_us), min(each.end_us, until_us)
+        if low_us < high_us:
+            for device in devices[each.placement]:
+                held[device][each.source].append((low_us, high_us))
+    for device, by_source in sorted(held.items()):
+        overlap = _overlap(by_source) if len(by_source) > 1 else []
         if overlap:
             yield ReservedGap(
                 reason=ReservedReason.DOUBLE_SOURCE,
@@ -144,7 +118,7 @@ def _double(
                 seconds=sum(end - start for start, end in overlap) // SECOND_US,
                 since_us=overlap[0][0],
                 until_us=overlap[-1][1],
-                detail=f"reserved by {' and '.join(sorted(held))} at once: both are counted",
+                detail=f"reserved by {' and '.join(sorted(by_source))} at once: both are counted",
             )
 
 

@@ -45,8 +45,8 @@ def capacity(
         events = sorted(ledger.scan(WorkloadEvent, until_us=now_us), key=attrgetter("workload", "at_us", "sequence"))
         placements = {row.placement: row for row in ledger.scan(PlacementRow)}
         devices = list(ledger.scan(DeviceEvent))
-        beats = _beats(ledger)
-    ends = {workload: _known_until(told, beats, now_us) for workload, told in _by_workload(events)}
+        beats = last_beats(ledger)
+    ends = {workload: known_until(told, beats, now_us) for workload, told in _by_workload(events)}
     since_us, until_us = _window(events, ends, since_us, until_us, now_us)
     classes = {key: row.class_name for key, row in placements.items()}
     asked: list[Admission] = []
@@ -72,7 +72,7 @@ def _by_workload(events: Sequence[WorkloadEvent]) -> Iterator[tuple[str, list[Wo
         yield workload, list(told)
 
 
-def _beats(ledger: Ledger) -> dict[str, int]:
+def last_beats(ledger: Ledger) -> dict[str, int]:
     """The last heartbeat of each source that has any."""
     beats: dict[str, int] = {}
     for watch in ledger.coalesced_watches(source="controller"):
@@ -80,7 +80,7 @@ def _beats(ledger: Ledger) -> dict[str, int]:
     return beats
 
 
-def _known_until(told: Sequence[WorkloadEvent], beats: dict[str, int], now_us: int) -> int:
+def known_until(told: Sequence[WorkloadEvent], beats: dict[str, int], now_us: int) -> int:
     """Until when a workload is known to stand as its last event says."""
     last = told[-1]
     if last.source in beats:

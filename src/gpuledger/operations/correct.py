@@ -9,11 +9,13 @@ from gpuledger.errors import Misconfigured, Unavailable
 from gpuledger.ledger.reserved import reading
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.records import LATE_EVIDENCE, closed_until
-from gpuledger.model.moments import HOUR_US, hour_floor
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import hour_floor
 from gpuledger.model.outcomes import CorrectReport
 from gpuledger.model.reserved import Booking
 from gpuledger.model.rows import Pass, UsageCorrection
-from gpuledger.operations.meter_reserved import Finality, booked
+from gpuledger.operations.finality import Finality
+from gpuledger.operations.meter_reserved import booked
 
 _LONGEST = 200
 """Characters of a reason: a sentence and the number of a ticket, not a letter."""
@@ -75,18 +77,22 @@ def correct(
 def due(ledger: Ledger, passes: list[Pass], *, since_us: int, until_us: int, now_us: int, reason: str = "") -> Booking:
     """What is due in the final hours of a window: corrections that carry ``reason``; without one, listed."""
     finality = Finality(passes, now_us=now_us)
-    final = list(finality.final_hours(since_us, min(hour_floor(until_us), closed_until(now_us))))
-    if not final:
+    span = since_us, min(hour_floor(until_us), closed_until(now_us))
+    parts = finality.late_marks(*span)
+    if not parts:
         return Booking()
     marks = ledger.marks()
-    before = finality.marks_at(final[0])
+    first_us, last_us, before = parts[-1][0], parts[0][1], parts[-1][2]
     with reading(ledger, marks) as read:
-        read.want_unseen(before)
-        read.want_heard(before, until_us=final[-1] + HOUR_US)
-        read.drop_from(final[-1] + HOUR_US)
+        read.want_late(before, parts)
+        read.want_heard(before, until_us=last_us)
+        read.drop_from(last_us)
+        asked_us = read.first_hour()
+        if isinstance(asked_us, Missing):
+            return Booking()
         return booked(
             read,
-            final,
+            list(finality.final_hours(max(asked_us, first_us), span[1])),
             finality,
             marks,
             closed_us=closed_until(now_us),

@@ -30,7 +30,7 @@ from gpuledger.model.rows import (
     UsageCorrection,
     UsageRecord,
 )
-from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 from gpuledger.operations.evidence import counted_from, load_evidence, uncovered, within
 from gpuledger.operations.explain_reserved import explain_line, explain_reserved
 from gpuledger.operations.living import present_evidence
@@ -158,7 +158,7 @@ class _Way:
 
     def row(self, row: Row) -> Explanation:
         """A row of the ledger and what it rests on."""
-        if isinstance(row, WorkloadEvent | PlacementRow | Hold) or (
+        if isinstance(row, WorkloadEvent | PlacementRow | Hold | ExpectedEnd) or (
             isinstance(row, UsageRecord | UsageCorrection) and row.device.startswith(PLACED)
         ):
             return explain_reserved(self._ledger, row, self._naming)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from gpuledger.accounting.amounts import Grain
 from gpuledger.accounting.explaining_reserved import (
     event_node,
+    expected_node,
     hold_node,
     line_node,
     placement_node,
@@ -25,8 +26,8 @@ from gpuledger.model.meters import Meter
 from gpuledger.model.moments import HOUR_US, iso
 from gpuledger.model.reserved import PLACED, ReservedAmount, factor
 from gpuledger.model.rows import Pass, UsageCorrection, UsageRecord
-from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
-from gpuledger.operations.meter_reserved import Finality
+from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
+from gpuledger.operations.finality import Finality
 from gpuledger.operations.usage import policies
 from gpuledger.operations.usage_reserved import reserved_amounts
 
@@ -35,7 +36,9 @@ _MOST = 20
 
 
 def explain_reserved(
-    ledger: Ledger, row: UsageRecord | UsageCorrection | WorkloadEvent | PlacementRow | Hold, naming: Naming
+    ledger: Ledger,
+    row: UsageRecord | UsageCorrection | WorkloadEvent | PlacementRow | Hold | ExpectedEnd,
+    naming: Naming,
 ) -> Explanation:
     """A record of reserved time and the transitions behind it, or one of these."""
     if isinstance(row, WorkloadEvent):
@@ -44,6 +47,8 @@ def explain_reserved(
         return placement_node(row)
     if isinstance(row, Hold):
         return hold_node(row)
+    if isinstance(row, ExpectedEnd):
+        return expected_node(row)
     with reading(ledger, ledger.marks()) as read:
         key = row.device.removeprefix(PLACED)
         placement = read.placements([key])[key]

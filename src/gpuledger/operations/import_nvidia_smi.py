@@ -19,7 +19,7 @@ from gpuledger.operations.reading_files import read_text
 from gpuledger.sources import nvidia_smi, pid_map
 from gpuledger.watching.accounting import device_status
 from gpuledger.watching.devices import changes, device_rows
-from gpuledger.watching.observer import driver_record
+from gpuledger.watching.accounting import driver_record
 
 
 def import_nvidia_smi(

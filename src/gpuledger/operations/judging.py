@@ -58,12 +58,23 @@ class Batch:
         Raises:
             Refused, Misconfigured: as :func:`gpuledger.operations.transition.record_transitions` says.
         """
+        return self.judge_known(self.know(transitions))
+
+    def know(self, transitions: Sequence[Transition]) -> list[Transition]:
+        """Those transitions that are not ahead, once all that the ledger knows of their workloads is remembered.
+
+        Raises:
+            Refused, Misconfigured: as :meth:`judge`.
+        """
         self._memory.catch_up()
         self._check_teams(transitions)
         told = self._not_ahead(transitions)
-        if not told:
-            return []
-        self._load(told)
+        if told:
+            self._load(told)
+        return told
+
+    def judge_known(self, told: Sequence[Transition]) -> list[Row]:
+        """As :meth:`judge`, for transitions of workloads that :meth:`know` was asked about in this transaction."""
         rows: list[Row] = []
         in_order = _in_order(told)
         for transition in in_order:
@@ -76,7 +87,7 @@ class Batch:
         moved = [self._lives[name] for name in {each.workload for each in told}]
         for life in sorted((life for life in moved if life.is_new), key=lambda life: life.workload):
             if self._imported:
-                rows.extend(self._settle(life))
+                rows.extend(self._claim(life, self._settle(life)))
             life.is_new = False
             if len(life.events) > _LONG:
                 del self._lives[life.workload]
@@ -250,7 +261,7 @@ class Batch:
             holds, refusal = hold_changes(life, event)
             if refusal is not None:
                 raise refusal
-            life.claim = holds[-1] if holds else life.claim
+            self._claim(life, holds)
         if held and not (life.holds and life.placement == placement):
             self._occupancy.end(life.workload, placement, event.at_us)
         if life.holds and not (held and life.placement == placement):
@@ -270,11 +281,17 @@ class Batch:
         for stay in stays if event.state not in ENDED else ():
             if not any(_covers(old, stay) for old in held):
                 self._check_capacity(stay, event)
-        self._occupancy.replace(life.workload, stays)
+        self._occupancy.replace(life.workload, stays_of(life.events, life.claim))
         if self._imported:
             return []
-        holds = settle_claim(life, event, is_late=True)
-        life.claim = holds[-1] if holds else life.claim
+        return self._claim(life, settle_claim(life, event, is_late=True))
+
+    def _claim(self, life: Life, holds: list[Hold]) -> list[Hold]:
+        """What a workload claims from now on; what only an admission held is confirmed or let go."""
+        if holds:
+            if life.claim is not None:
+                self._occupancy.unclaim(life.claim)
+            life.claim = holds[-1]
         return holds
 
     def _settle(self, life: Life) -> list[Hold]:

@@ -1,9 +1,10 @@
 """``meter``: one metering pass. Closed hours become records, late evidence becomes corrections.
 
 A pass derives the hours that closed since the last one and the hours that new evidence touches, and
-no others, so its work does not grow with history; of reserved time :mod:`.meter_reserved` does. Everything
-it books goes into one transaction, which goes through only if no other pass was booked since it began: else
-it derives again from what now stands.
+no others, so its work does not grow with history; of reserved time :mod:`.meter_reserved` does. What it books goes
+into one transaction, or of a long backlog into a few, one after the other in the order of time, each with a row of its
+own that says what it covers. A transaction goes through only if no other pass was booked since it began: else the pass
+derives again from what now stands.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import json
 from collections.abc import Callable, Iterable
 
 from gpuledger.errors import Unavailable
+from gpuledger.ledger.appending import Appended
 from gpuledger.ledger.store import Ledger
+from gpuledger.ledger.stored_rows import StoredRows
 from gpuledger.metering.derive import derive
 from gpuledger.metering.records import closed_until, compare
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, hour_floor
 from gpuledger.model.outcomes import MeterReport
+from gpuledger.model.problem import Problem
 from gpuledger.model.rows import (
     DriverRecord,
     Pass,
@@ -28,7 +32,7 @@ from gpuledger.model.rows import (
     Watch,
 )
 from gpuledger.operations.evidence import covered_spans, is_covered, load_evidence, of_processes
-from gpuledger.operations.meter_reserved import meter_reserved
+from gpuledger.operations.meter_reserved import ReservedPart, reserved_parts
 from gpuledger.operations.touched import touched_hours
 
 _TRIES = 5
@@ -48,23 +52,106 @@ def meter(
         writer: chain to write to, ``HOST.meter``.
         progress: called with hours done and hours in all.
     """
+    run = _Run(ledger, writer=writer, now_us=now_us)
     for _ in range(_TRIES):
-        report = _pass(ledger, now_us=now_us, writer=writer, progress=progress)
-        if report is not None:
-            return report
+        if _pass(ledger, run, now_us=now_us, writer=writer, progress=progress):
+            return run.report()
     raise Unavailable(
         "passes-collide", f"{_TRIES} passes in a row were overtaken by others", hint="gpuledger meter   (again, later)"
     )
 
 
-def _pass(
-    ledger: Ledger, *, now_us: int, writer: str, progress: Callable[[int, int], None] | None
-) -> MeterReport | None:
-    """One try: None when another pass was booked while this one derived, so that what it derived is old."""
+class _Run:
+    """What one call has booked so far."""
+
+    def __init__(self, ledger: Ledger, *, writer: str, now_us: int) -> None:
+        self._ledger = ledger
+        self._writer = writer
+        self._now_us = now_us
+        self._records: list[range] = []
+        self._corrections: list[UsageCorrection] = []
+        self._problems: list[Problem] = []
+        self._covered: list[tuple[int, int]] = []
+        self.open_from_us = 0
+        self.late = 0
+        self.hours = 0
+
+    def booked(self, appended: Appended, row: Pass) -> None:
+        """A transaction that is committed: records, then corrections, then the pass itself."""
+        self._problems += appended.conflicts
+        corrections = [each for each in appended.added if isinstance(each, UsageCorrection)]
+        self._corrections += corrections
+        first, last = appended.numbers.start, appended.numbers.stop - 1 - len(corrections)
+        self._records.append(range(first, last))
+        self._covered.append((row.covered_from_us, row.covered_until_us))
+        self.open_from_us = row.covered_until_us
+
+    def report(self) -> MeterReport:
+        """What the call did."""
+        return MeterReport(
+            at_us=self._now_us,
+            covered_from_us=min((since_us for since_us, _ in self._covered), default=self.open_from_us),
+            covered_until_us=max((until_us for _, until_us in self._covered), default=self.open_from_us),
+            hours_derived=self.hours,
+            records=StoredRows(self._ledger, UsageRecord, self._writer, self._records),
+            corrections=tuple(self._corrections),
+            open_from_us=self.open_from_us,
+            problems=tuple(self._problems),
+            late=self.late,
+        )
+
+
+def _pass(ledger: Ledger, run: _Run, *, now_us: int, writer: str, progress: Callable[[int, int], None] | None) -> bool:
+    """One try: False when another pass was booked while this one derived, so that what it derived is old."""
     passes = list(ledger.scan(Pass))
     spans = covered_spans(passes)
     marks = ledger.marks()
     closed_us = closed_until(now_us)
+    hours = _hours_of_processes(ledger, passes, spans, marks, closed_us)
+    open_us = spans[-1][1] if spans else min(hours, default=closed_us)
+    run.open_from_us, run.late, run.hours = open_us, 0, len(hours)
+    left = sorted(hours)
+    booked_before = 0
+    since_us = min([open_us, *(hour for hour in hours if not is_covered(spans, hour))])
+    for part in reserved_parts(ledger, passes, marks, now_us=now_us):
+        run.late += len(part.booking.late)
+        is_last = part.until_us >= max(open_us, closed_us)
+        due = left if is_last else [hour for hour in left if hour < part.until_us]
+        left = left[len(due) :]
+        booked: list[Row] = [*part.booking.records, *part.booking.corrections]
+        for chunk in _chunks(due):
+            booked += _book(ledger, chunk, marks, spans, recorded_at_us=now_us)
+            if progress is not None and len(chunk):
+                progress(len(hours) - len(left) - len(due) + due.index(chunk[-1]) + 1, len(hours))
+        reserved_from = () if isinstance(part.from_us, Missing) else (part.from_us,)
+        row, rows = _pass_row(
+            part,
+            booked,
+            covered_from_us=min([since_us, *reserved_from]),
+            covered_until_us=max(open_us, closed_us) if is_last else max(part.until_us, spans[-1][1] if spans else 0),
+            marks=marks,
+            now_us=now_us,
+        )
+        if row is None:
+            continue
+        expected = len(passes) + booked_before
+        ready = None if isinstance(part.ready, Missing) else part.ready
+        appended = ledger.append_if(
+            lambda expected=expected: ledger.count(Pass) == expected,  # type: ignore[misc]
+            rows, writer=writer, at_us=now_us, ready=ready,
+        )  # fmt: skip
+        if appended is None:
+            return False
+        booked_before += 1
+        run.booked(appended, row)
+        since_us = row.covered_until_us
+    return True
+
+
+def _hours_of_processes(
+    ledger: Ledger, passes: list[Pass], spans: list[tuple[int, int]], marks: dict[str, int], closed_us: int
+) -> set[int]:
+    """The hours whose records of processes are derived: those that closed, and those that new evidence touches."""
     hours = touched_hours(ledger, passes, marks)
     if passes:
         # what earlier passes had seen of hours that were open then: with --now, or a clock set back, many
@@ -78,53 +165,28 @@ def _pass(
         first_us, _ = ledger.span_of((DriverRecord, Sighting, Watch))
         from_us = closed_us if isinstance(first_us, Missing) else hour_floor(first_us)
         hours = {hour for hour in hours if from_us <= hour}
-    open_us = spans[-1][1] if spans else min(hours, default=closed_us)
-    reserved = meter_reserved(ledger, passes, marks, now_us=now_us)
-    booked: list[Row] = [*reserved.booking.records, *reserved.booking.corrections]
-    done = 0
-    for chunk in _chunks(sorted(hours)):
-        booked += _book(ledger, chunk, marks, spans, recorded_at_us=now_us)
-        done += len(chunk)
-        if progress is not None:
-            progress(done, len(hours))
-    reserved_from = () if isinstance(reserved.from_us, Missing) else (reserved.from_us,)
-    covered_from_us = min([open_us, *reserved_from, *(hour for hour in hours if not is_covered(spans, hour))])
-    covered_until_us = max(open_us, closed_us)
-    if covered_from_us == covered_until_us and not booked:
-        return MeterReport(
-            at_us=now_us,
-            covered_from_us=open_us,
-            covered_until_us=open_us,
-            hours_derived=len(hours),
-            open_from_us=open_us,
-            late=len(reserved.booking.late),
-        )
+    return hours
+
+
+def _pass_row(
+    part: ReservedPart, booked: list[Row], *, covered_from_us: int, covered_until_us: int, marks: dict[str, int],
+    now_us: int,
+) -> tuple[Pass | None, list[Row]]:  # fmt: skip
+    """The row of one transaction of a pass, and all rows that go with it; None where there is nothing to say."""
+    ready = 0 if isinstance(part.ready, Missing) else part.ready.count
+    if covered_from_us == covered_until_us and not booked and not ready:
+        return None, []
     records = [row for row in booked if isinstance(row, UsageRecord)]
     corrections = [row for row in booked if isinstance(row, UsageCorrection)]
-    this = Pass(
+    row = Pass(
         at_us=now_us,
         covered_from_us=covered_from_us,
         covered_until_us=covered_until_us,
         evidence_marks=json.dumps(marks, sort_keys=True),
-        records_added=len(records),
+        records_added=len(records) + ready,
         corrections_added=len(corrections),
     )
-    appended = ledger.append_if(
-        lambda: ledger.count(Pass) == len(passes), [*records, *corrections, this], writer=writer, at_us=now_us
-    )
-    if appended is None:
-        return None
-    return MeterReport(
-        at_us=now_us,
-        covered_from_us=covered_from_us,
-        covered_until_us=covered_until_us,
-        hours_derived=len(hours),
-        records=tuple(row for row in appended.added if isinstance(row, UsageRecord)),
-        corrections=tuple(row for row in appended.added if isinstance(row, UsageCorrection)),
-        open_from_us=covered_until_us,
-        problems=appended.conflicts,
-        late=len(reserved.booking.late),
-    )
+    return row, [*records, *corrections, row]
 
 
 def _chunks(hours: list[int]) -> Iterable[list[int]]:

@@ -2,130 +2,228 @@
 
 A pass asks for the workloads that can have time in the hours that closed, and for those of which events, or
 heartbeats of their source, came that no pass has seen. Nobody else is looked at, so with nothing new its work
-does not grow with history. A reader asks the same, and shows what the next pass would book.
+does not grow with history. A long backlog comes in parts, each of which is booked before the next is derived: memory
+is bounded, and nobody waits long to write. A reader asks the same, and shows what the next pass would book.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from gpuledger.ledger.booking import ReadyRecords, make_ready, stand_already
 from gpuledger.ledger.reserved import Reading, Written, reading
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.records import closed_until
-from gpuledger.metering.reserved import FINAL_AFTER_US, Key, Standing, book, standing_of
+from gpuledger.metering.reserved import Key, Standing, book, heads_of, standing_of
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import HOUR_US
-from gpuledger.model.reserved import Booking, Difference, ReservedTime
+from gpuledger.model.moments import HOUR_US, hour_floor
+from gpuledger.model.reserved import Booking, ReservedTime
 from gpuledger.model.rows import Pass
 from gpuledger.model.workload_rows import PlacementRow
-from gpuledger.operations.evidence import covered_spans, is_covered
+from gpuledger.operations.finality import Finality
+from gpuledger.operations.reserved_windows import windows
 from gpuledger.operations.touched import seen_by
+
+RECORDS_AT_ONCE = 300_000
+"""Records of one transaction, about, save within one hour: some seconds in which nobody else can write."""
+
+_NOTHING = Missing("nothing is new")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReservedPass:
-    """What a pass books of reserved time.
+class ReservedPart:
+    """What a pass books of reserved time in one transaction, until the next part is asked for.
 
     Args:
-        booking: the rows, and what it may not book.
-        from_us: start of the first hour it looked at that no pass has covered; Missing where there is none.
+        booking: rows that were compared with what stood, and what it may not book.
+        ready: records that stand ready in the ledger's connection; Missing where there are none.
+        from_us: start of the first hour that no pass had covered; Missing where there is none.
+        until_us: which hours it covers; of the last part the end of all closed ones.
         hours: how many hours it looked at.
     """
 
     booking: Booking
+    ready: ReadyRecords | Missing
     from_us: int | Missing
+    until_us: int
     hours: int
 
 
-class Finality:
-    """Which hours passes have covered, and since when each is final.
-
-    Args:
-        passes: all that were booked.
-        now_us: the time that is asked about.
-    """
-
-    def __init__(self, passes: Iterable[Pass], *, now_us: int) -> None:
-        rows = sorted(passes, key=lambda row: row.at_us)
-        self.spans = covered_spans(rows)
-        self._rows = rows
-        self._now_us = now_us
-
-    def is_covered(self, hour_us: int) -> bool:
-        """Whether any pass covered the hour."""
-        return is_covered(self.spans, hour_us)
-
-    def final_from(self, hour_us: int) -> int | Missing:
-        """When the hour is final: 48 hours after the first pass that covered it."""
-        for row in self._rows:
-            if row.covered_from_us <= hour_us < row.covered_until_us:
-                return row.at_us + FINAL_AFTER_US
-        return Missing("no pass has covered this hour")
-
-    def is_final(self, hour_us: int) -> bool:
-        """Whether the hour is final by now."""
-        from_us = self.final_from(hour_us)
-        return not isinstance(from_us, Missing) and from_us <= self._now_us
-
-    def final_hours(self, since_us: int, until_us: int) -> Iterator[int]:
-        """Starts of the final hours that lie whole in a window."""
-        first_us = -(-since_us // HOUR_US) * HOUR_US
-        for start_us, end_us in self.spans:
-            for hour_us in range(max(start_us, first_us), min(end_us, until_us), HOUR_US):
-                if self.is_final(hour_us):
-                    yield hour_us
-
-    def marks_at(self, hour_us: int) -> Mapping[str, int]:
-        """What passes had seen before the hour was final: evidence beyond it comes late."""
-        from_us = self.final_from(hour_us)
-        known = self._rows if isinstance(from_us, Missing) else [row for row in self._rows if row.at_us < from_us]
-        return seen_by(known)
-
-
-def meter_reserved(
-    ledger: Ledger, passes: Sequence[Pass], marks: Mapping[str, int], *, now_us: int, reason: str = ""
-) -> ReservedPass:
+def reserved_parts(
+    ledger: Ledger, passes: Sequence[Pass], marks: Mapping[str, int], *, now_us: int
+) -> Iterator[ReservedPart]:
     """What a pass for the time ``now_us`` books of reserved time, out of events numbered up to ``marks``.
 
+    Nothing is written here. The last part is given always, also where there is nothing to book.
+
     Args:
-        ledger: open in either mode; nothing is written.
+        ledger: open in either mode.
         passes: all that were booked.
         marks: where the evidence ends, by writer.
         now_us: the time of the pass.
-        reason: why final hours are booked too; empty: they are listed.
     """
     closed_us = closed_until(now_us)
     finality = Finality(passes, now_us=now_us)
-    seen = seen_by(passes)
+    if not finality.spans:
+        yield from _Backlog(ledger, marks, Missing("no pass was before"), closed_us, now_us).parts()
+        return
+    open_us = finality.spans[-1][1]
+    late: ReservedPart | None = _late_part(ledger, finality, seen_by(passes), marks, now_us=now_us)
+    assert late is not None
+    if open_us >= closed_us:
+        yield late
+        return
+    if not isinstance(late.ready, Missing):
+        yield late
+        late = None
+    for part in _Backlog(ledger, marks, open_us, closed_us, now_us).parts():
+        yield part if late is None else _together(late, part)
+        late = None
+
+
+def _together(late: ReservedPart, part: ReservedPart) -> ReservedPart:
+    """Late evidence that is booked row by row goes into the transaction of the first hours that closed."""
+    first_us = [each for each in (late.from_us, part.from_us) if not isinstance(each, Missing)]
+    return ReservedPart(
+        booking=Booking(
+            records=late.booking.records + part.booking.records,
+            corrections=late.booking.corrections + part.booking.corrections,
+            late=late.booking.late + part.booking.late,
+        ),
+        ready=part.ready,
+        from_us=min(first_us, default=part.from_us),
+        until_us=part.until_us,
+        hours=late.hours + part.hours,
+    )
+
+
+class _Backlog:
+    """The hours that closed since the last pass, in parts.
+
+    Args:
+        open_us: where they begin; Missing where no pass was before: with the first event.
+    """
+
+    def __init__(
+        self, ledger: Ledger, marks: Mapping[str, int], open_us: int | Missing, closed_us: int, now_us: int
+    ) -> None:
+        self._ledger = ledger
+        self._marks = marks
+        self._open_us = open_us
+        self._closed_us = closed_us
+        self._now_us = now_us
+
+    def parts(self) -> Iterator[ReservedPart]:
+        """Each to be booked before the next is asked for."""
+        begin_us = from_us = self._begin()
+        waiting: ReservedPart | None = None
+        for window in windows(self._ledger, self._marks, begin_us, self._closed_us, cut_us=self._closed_us):
+            read, span = window.read, (window.since_us, window.last_us)
+            with self._ledger.snapshot():
+                known = placements(read, read.placed())
+                heads, shared = heads_of(read.runs(*span), known)
+                read.book_by_row(None if read.has_records(*span) else shared)
+            for number, hours in enumerate(window.steps(RECORDS_AT_ONCE)):
+                if waiting is not None:
+                    yield waiting
+                waiting = self._part(read, hours, None if number else heads, known, from_us)
+                from_us = hours.stop
+        last = waiting or ReservedPart(
+            booking=Booking(), ready=_NOTHING, from_us=_NOTHING, until_us=self._closed_us, hours=0
+        )
+        yield replace(last, until_us=max(last.until_us, self._closed_us))
+
+    def _begin(self) -> int:
+        if not isinstance(self._open_us, Missing):
+            return self._open_us
+        with reading(self._ledger, self._marks) as read:
+            first_us = read.next_event(-(1 << 62))
+        return self._closed_us if isinstance(first_us, Missing) else min(hour_floor(first_us), self._closed_us)
+
+    def _part(
+        self, read: Reading, hours: range, heads: list[tuple[int, str, str, str, str, int, str]] | None,
+        known: Mapping[str, PlacementRow], from_us: int,
+    ) -> ReservedPart:  # fmt: skip
+        with self._ledger.snapshot():
+            read.cut(whole(hours), open_hours=hours)
+            ready = make_ready(read, heads, recorded_at_us=self._now_us)
+            booking = book(
+                list(read.times_by_row()),
+                {},
+                known,
+                is_covered=lambda _: False,
+                is_final=lambda _: False,
+                recorded_at_us=self._now_us,
+            )
+        return ReservedPart(
+            booking=booking,
+            ready=ready if ready.count else _NOTHING,
+            from_us=from_us,
+            until_us=hours.stop,
+            hours=len(hours),
+        )
+
+
+def _late_part(
+    ledger: Ledger, finality: Finality, seen: Mapping[str, int], marks: Mapping[str, int], *, now_us: int
+) -> ReservedPart:
+    """What new evidence changes in hours before the end of those covered: all of it at once, for the marks say so."""
+    open_us = finality.spans[-1][1]
+    closed_us = min(open_us, closed_until(now_us))
     with reading(ledger, marks) as read:
         read.want_unseen(seen)
-        open_us = finality.spans[-1][1] if finality.spans else closed_us
-        if finality.spans:
-            read.want_heard(seen, until_us=open_us)
-            if open_us < closed_us:
-                read.want_living(open_us, closed_us)
+        read.want_heard(seen, until_us=open_us)
+        read.drop_from(open_us)
         first_us = read.first_hour()
         if isinstance(first_us, Missing) or first_us >= closed_us:
-            return ReservedPass(booking=Booking(), from_us=Missing("nothing is new"), hours=0)
+            return ReservedPart(booking=Booking(), ready=_NOTHING, from_us=_NOTHING, until_us=open_us, hours=0)
         hours = range(first_us, closed_us, HOUR_US)
-        booking = booked(read, hours, finality, seen, closed_us=closed_us, now_us=now_us, reason=reason)
+        fresh = {hour_us for hour_us in hours if not finality.is_covered(hour_us)}
+        read.derive(whole(hours), until_us=closed_until(now_us), open_hours=fresh)
+        known = placements(read, read.placed())
+        heads, shared = heads_of(read.runs(first_us, closed_us), known)
+        if any(read.has_records(*span) for span in _spans(fresh)):
+            read.book_by_row()
+        else:
+            read.insert_history(seen)
+            read.book_by_row(shared)
+        ready = make_ready(read, heads, recorded_at_us=now_us)
+        if ready.count and stand_already(read):
+            read.book_by_row()
+            ready = make_ready(read, None, recorded_at_us=now_us)
+        booking = _compared(read, finality, known, seen, now_us=now_us)
     placed_late = _placed_late(ledger, booking, seen)
     if placed_late:
         with reading(ledger, marks) as read:
             read.want({workload for workload, _ in placed_late}, first_us)
-            again = booked(read, hours, finality, seen, closed_us=closed_us, now_us=now_us, placed_late=placed_late)
+            again = booked(
+                read, hours, finality, seen, closed_us=closed_until(now_us), now_us=now_us, placed_late=placed_late
+            )
         inserted = {_key(row) for row in again.records}
         booking = Booking(
             records=tuple(sorted({*booking.records, *again.records}, key=lambda row: (row.hour_us, _key(row)))),
             corrections=booking.corrections,
             late=tuple(one for one in booking.late if _key(one) not in inserted),
-            unplaced=booking.unplaced,
         )
-    uncovered = (hour_us for hour_us in hours if not finality.is_covered(hour_us))
-    return ReservedPass(
-        booking=booking, from_us=next(uncovered, Missing("every hour was covered")), hours=len(hours)
-    )  # fmt: skip
+    return ReservedPart(
+        booking=booking,
+        ready=ready if ready.count else _NOTHING,
+        from_us=min(fresh, default=Missing("every hour was covered")),
+        until_us=open_us,
+        hours=len(hours),
+    )
+
+
+def _spans(hours: Iterable[int]) -> list[tuple[int, int]]:
+    """Hours as spans."""
+    spans: list[tuple[int, int]] = []
+    for hour_us in sorted(hours):
+        if spans and spans[-1][1] == hour_us:
+            spans[-1] = (spans[-1][0], hour_us + HOUR_US)
+        else:
+            spans.append((hour_us, hour_us + HOUR_US))
+    return spans
 
 
 def booked(
@@ -140,7 +238,7 @@ def booked(
     placed_late: frozenset[tuple[str, int]] = frozenset(),
     late_since: Mapping[str, int] | None = None,
 ) -> Booking:
-    """What the workloads asked for come to in these hours, against what stands of them.
+    """What the workloads asked for come to in these hours, against what stands of them, row by row.
 
     Args:
         read: with the workloads asked for.
@@ -152,12 +250,31 @@ def booked(
         reason, placed_late: as in :func:`gpuledger.metering.reserved.book`.
         late_since: the marks beyond which evidence came late, where they are not those seen.
     """
-    times = list(read.times(whole(hours), until_us=closed_us))
-    written = read.written(whole(hour_us for hour_us in hours if finality.is_covered(hour_us)), seen)
+    fresh = {hour_us for hour_us in hours if not finality.is_covered(hour_us)}
+    read.derive(whole(hours), until_us=closed_us, open_hours=fresh)
+    read.book_by_row()
+    known = placements(read, read.placed())
+    return _compared(
+        read, finality, known, seen, now_us=now_us, reason=reason, placed_late=placed_late, late_since=late_since
+    )
+
+
+def _compared(
+    read: Reading,
+    finality: Finality,
+    known: Mapping[str, PlacementRow],
+    seen: Mapping[str, int],
+    *,
+    now_us: int,
+    reason: str = "",
+    placed_late: frozenset[tuple[str, int]] = frozenset(),
+    late_since: Mapping[str, int] | None = None,
+) -> Booking:
+    """Of what was derived the rows that are not inserted as they are, against what stands."""
     return book(
-        times,
-        standing(written),
-        placements(read, {time.placement for time in times}),
+        list(read.times_by_row()),
+        standing(read.written(seen)),
+        known,
         is_covered=finality.is_covered,
         is_final=finality.is_final,
         recorded_at_us=now_us,
@@ -165,24 +282,6 @@ def booked(
         behind=lambda workload: read.events_after(workload, seen if late_since is None else late_since),
         reason=reason,
     )
-
-
-def contradictions(
-    read: Reading, hours: Sequence[int], *, closed_us: int, recorded_at_us: int
-) -> tuple[Difference, ...]:
-    """Every difference between records and events of these covered hours; whoever is asked for already is dropped."""
-    read.want((), 0)
-    read.want_living(hours[0], hours[-1] + HOUR_US)
-    times = list(read.times(whole(hours), until_us=closed_us))
-    return book(
-        times,
-        standing(read.written_of_all(whole(hours))),
-        placements(read, {time.placement for time in times}),
-        is_covered=lambda _: True,
-        is_final=lambda _: True,
-        recorded_at_us=recorded_at_us,
-        is_listed=True,
-    ).late
 
 
 def _placed_late(ledger: Ledger, booking: Booking, seen: Mapping[str, int]) -> frozenset[tuple[str, int]]:

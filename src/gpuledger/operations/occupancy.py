@@ -8,7 +8,7 @@ transition does not grow with history.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -61,6 +61,11 @@ class Occupancy:
         """Every placement met, by key: what a key stands for never changes."""
         self.stored: set[str] = set()
         """Keys of placements that stand in the ledger."""
+
+    @property
+    def marks(self) -> dict[str, int]:
+        """Up to where of each writer all is known, as of the last look."""
+        return self._marks
 
     def catch_up(self) -> set[str]:
         """Take in what was written since the last call, by whomever. Returns the workloads that it is about."""
@@ -120,6 +125,28 @@ class Occupancy:
             known = self._devices.get(device)
             if known is not None and (stay := known.open.pop(workload, None)) is not None:
                 self._add_ended(device, known, workload, stay[0], until_us, stay[1])
+
+    def claim(self, hold: Hold) -> None:
+        """A hold that nothing has confirmed yet counts until it lapses."""
+        for device, known, share in self._claimed(hold):
+            assert not isinstance(hold.expires_at_us, Missing)
+            self._add_ended(device, known, hold.workload, hold.at_us, hold.expires_at_us, share)
+
+    def unclaim(self, hold: Hold) -> None:
+        """An unconfirmed hold counts no longer: it was confirmed, or let go."""
+        for device, known, share in self._claimed(hold):
+            assert not isinstance(hold.expires_at_us, Missing)
+            ended = (hold.expires_at_us, hold.at_us, hold.workload, share)
+            if (device, ended) in self._ended_of.get(hold.workload, ()):
+                known.ended.remove(ended)
+                self._ended_of[hold.workload].discard((device, ended))
+
+    def _claimed(self, hold: Hold) -> Iterator[tuple[str, _Device, Fraction]]:
+        where = self.placements.get(hold.placement)
+        if hold.change == "taken" and not isinstance(hold.expires_at_us, Missing):
+            for device in where.devices if where else ():
+                if device in self._devices:
+                    yield device, self._devices[device], _share(where)
 
     def replace(self, workload: str, stays: Iterable[Stay], *, on: Collection[str] | None = None) -> None:
         """All that a workload holds is this, on all devices that are known or on some of them."""

@@ -7,6 +7,8 @@ meanwhile. A ledger stays in the thread that opened it.
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable
@@ -21,13 +23,17 @@ from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.receipt import Watcher as Looker
 from gpuledger.operations.agent import OneAgent, Source
-from gpuledger.operations.pulse import Pulse, hear
+from gpuledger.operations.pulse import Pulse, PulseTeller, hear
 from gpuledger.operations.start_agent import choose_source, choose_watcher, start
 from gpuledger.sources.watchers import Watcher
 
 _UNREADABLE = Missing("the ledger cannot be read")
 _BORNE = ("driver-unreachable", "watch-ended")
 """Why this process may not look, and the command runs all the same."""
+_UNSTORED = ("ledger-full", "ledger-io")
+"""Why nothing can be written: the command runs all the same, and what is seen of it is kept for its receipt only."""
+_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it, for this user alone
+"""A file system in memory, on every Linux: it is there when the disk is full."""
 _ASK_AGAIN_S = 1.0
 _STOP_S = 10.0
 """How long the last look may take before it is left alone: a driver that hangs holds nobody back."""
@@ -84,10 +90,20 @@ class OwnWatch:
         """What the agent in this process would have said; kept, so as not to disturb the command's own output."""
         self.looks_us: list[int] = []
         """The last looks, wall clock."""
+        self.place = plan.ledger
+        """Where what is seen is written: the ledger, or where it cannot be written a place for this run alone."""
+        self.unstored: GpuledgerError | None = None
+        """Why the ledger could not be written when the watch began."""
+        self._aside: tempfile.TemporaryDirectory[str] | None = None
 
     def begin(self) -> None:
         """Start looking, or asking for the place."""
         self._thread.start()
+
+    def forget(self) -> None:
+        """Let go of what was kept for this run alone. Told last."""
+        if self._aside is not None:
+            self._aside.cleanup()
 
     def end(self) -> bool:
         """Look no more, write what is unwritten, seal. Returns whether that was done in time."""
@@ -103,6 +119,9 @@ class OwnWatch:
                 try:
                     self._look()
                 except (Refused, Unavailable) as refused:
+                    if refused.code in _UNSTORED and self.unstored is None and not self.ready.is_set():
+                        self._step_aside(refused)
+                        continue
                     self._stand_by(refused)
                     self.ready.set()
                     self._ending.wait(_ASK_AGAIN_S)
@@ -141,24 +160,43 @@ class OwnWatch:
         self.looker, self.trouble = Looker.NOBODY, error
         if self.ready.is_set():
             return
-        self.refusal = _reading_trouble(self._plan.ledger) if error.code in _BORNE else error
+        is_borne = error.code in (*_BORNE, *_UNSTORED)
+        self.refusal = _reading_trouble(self._plan.ledger) if is_borne else error
+
+    def _step_aside(self, error: GpuledgerError) -> None:
+        """The ledger cannot be written: go on in a ledger of this run's own, which goes with it."""
+        self.unstored = error
+        folder = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+        try:
+            self._aside = tempfile.TemporaryDirectory(prefix="gpuledger-run-", dir=folder)
+        except OSError:  # nowhere is room: then nobody looks, and the receipt says so
+            raise error from None
+        self.place = Path(self._aside.name) / "ledger.db"
 
     def _look(self) -> None:
         """Be the agent until told to end."""
-        plan = self._plan
-        source = None if is_there(plan.ledger) else self._find_source(self.notes.append)
+        path = self.place
+        source = None if is_there(path) else self._find_source(self.notes.append)
         with ExitStack() as held:
             # where there is a ledger the place comes first: whoever may not have it must not touch the ledger
-            place = held.enter_context(OneAgent(plan.ledger)) if source is None else None
+            place = held.enter_context(OneAgent(path)) if source is None else None
             source = source or self._find_source(self.notes.append)
-            ledger = held.enter_context(Ledger.open(plan.ledger, mode="append"))
-            place = place or held.enter_context(OneAgent(plan.ledger))
-            watcher, refusals = choose_watcher(plan.method, clock=self._clock)
+            ledger = held.enter_context(Ledger.open(path, mode="append"))
+            place = place or held.enter_context(OneAgent(path))
+            watcher, refusals = choose_watcher(self._plan.method, clock=self._clock)
             note = "; ".join(f"not by {refusal}" for refusal in refusals)
             self._be_agent(ledger, place, source, watcher, note)
 
     def _be_agent(self, ledger: Ledger, place: OneAgent, source: Source, watcher: Watcher, note: str) -> None:
         plan = self._plan
+        pulse = PulseTeller(host=plan.host, interval_us=plan.interval_us, say=place.tell)
+        is_stuck = threading.Event()
+
+        def stuck(at_us: int) -> None:
+            pulse.stuck(at_us)
+            if not self.ready.is_set():
+                is_stuck.set()  # nothing has begun yet: the run has its looks kept elsewhere
+
         agent = start(
             ledger,
             source,
@@ -171,15 +209,15 @@ class OwnWatch:
             enable_accounting=False,
             naming_note=note,
             talk=self.notes.append,
-            stopping=self._ending.is_set,
-            looked=lambda at_us, answered: self._looked(place, at_us, answered),
+            stopping=lambda: self._ending.is_set() or is_stuck.is_set(),
+            looked=lambda at_us, answered: self._looked(pulse, at_us, answered),
+            stuck=stuck,
         )
         self.looker, self.trouble = Looker.RUN, None
         agent.run()
 
-    def _looked(self, place: OneAgent, at_us: int, answered: bool) -> None:
-        pulse = Pulse(host=self._plan.host, looked_us=at_us, interval_us=self._plan.interval_us, answered=answered)
-        place.tell(pulse)
+    def _looked(self, pulse: PulseTeller, at_us: int, answered: bool) -> None:
+        pulse.looked(at_us, answered)
         self.looks_us = [*self.looks_us[-7:], at_us]
         self.ready.set()
 

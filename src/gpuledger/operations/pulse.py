@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -27,6 +27,8 @@ LONGEST_FLUSH_US = 10 * MINUTE_US
 """An agent may leave what goes on unwritten for so long, and no longer."""
 _LONGEST_US = LONGEST_FLUSH_US + 5 * MINUTE_US
 """No agent leaves more than this unwritten; what is older was left by one that died."""
+_BEATS = 3
+"""Intervals without a look after which it is not waited for any more."""
 _BYTES = 512
 _UNREAD = (UnknownReason.DEVICE_LOST, UnknownReason.DRIVER_UNREACHABLE)
 
@@ -40,16 +42,43 @@ class Pulse:
         looked_us: wall clock of the look, microseconds UTC.
         interval_us: time to the next one.
         answered: whether the driver answered; else nothing was seen of contexts, and nothing named.
+        stuck_since_us, stuck_us: first and last look of those that could not be written, as on a full disk; 0 where
+            the last one was written.
     """
 
     host: str
     looked_us: int
     interval_us: int
     answered: bool = True
+    stuck_since_us: int = 0
+    stuck_us: int = 0
 
     def is_beating(self, now_us: int) -> bool:
         """Whether the next look is still to be waited for: now is then as good as the last look."""
-        return now_us - self.looked_us <= 3 * self.interval_us
+        return now_us - self.looked_us <= _BEATS * self.interval_us
+
+
+class PulseTeller:
+    """Tells one agent's looks, written or not.
+
+    Args:
+        host, interval_us: as in a :class:`Pulse`.
+        say: writes a pulse.
+    """
+
+    def __init__(self, *, host: str, interval_us: int, say: Callable[[Pulse], None]) -> None:
+        self._pulse = Pulse(host=host, looked_us=0, interval_us=interval_us)
+        self._say = say
+
+    def looked(self, at_us: int, answered: bool) -> None:
+        """A look is written, and all before it."""
+        self._pulse = replace(self._pulse, looked_us=at_us, answered=answered, stuck_since_us=0, stuck_us=0)
+        self._say(self._pulse)
+
+    def stuck(self, at_us: int) -> None:
+        """A look could not be written; it is kept."""
+        self._pulse = replace(self._pulse, stuck_since_us=self._pulse.stuck_since_us or at_us, stuck_us=at_us)
+        self._say(self._pulse)
 
 
 def pulse_path(ledger_path: Path) -> Path:
@@ -67,18 +96,22 @@ def hear(ledger: Ledger, *, now_us: int) -> Pulse | None:
     """The pulse of the agent that writes to this ledger; None where none is told or it cannot be read."""
     try:
         told = json.loads(pulse_path(ledger.path).read_text(encoding="utf-8"))
+        interval_us, stuck_us = int(told["interval_us"]), min(int(told.get("stuck_us", 0)), now_us)
+        is_stuck = now_us - stuck_us <= _BEATS * interval_us  # else it has ended, and what it kept is lost
         return Pulse(
             host=str(told["host"]),
             looked_us=min(int(told["looked_us"]), now_us),
-            interval_us=int(told["interval_us"]),
+            interval_us=interval_us,
             answered=bool(told["answered"]),
+            stuck_since_us=min(int(told.get("stuck_since_us", 0)), stuck_us) if is_stuck else 0,
+            stuck_us=stuck_us if is_stuck else 0,
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def unwritten_watches(ledger: Ledger, pulse: Pulse | None) -> Iterable[Watch]:
-    """What each watch of the agent would say now: its last status, until the pulse."""
+    """What each watch of the agent would say now: its last status until the pulse, then ``not-written`` if stuck."""
     if pulse is None:
         return
     names = {""} if pulse.answered else set()
@@ -88,7 +121,7 @@ def unwritten_watches(ledger: Ledger, pulse: Pulse | None) -> Iterable[Watch]:
             Watch,
             hosts=[pulse.host],
             devices=[device],
-            until_us=pulse.looked_us + 1,
+            until_us=max(pulse.looked_us, pulse.stuck_us) + 1,
             order="time",
             descending=True,
             limit=8,
@@ -98,9 +131,16 @@ def unwritten_watches(ledger: Ledger, pulse: Pulse | None) -> Iterable[Watch]:
             key=lambda row: row.until_us,
             default=None,
         )
-        if latest is not None and 0 < pulse.looked_us - latest.until_us <= _LONGEST_US:
-            goes_on = replace(latest, writer="", number=0, readings=0, new_rows=0, detail="")
-            yield replace(goes_on, since_us=latest.until_us, until_us=pulse.looked_us)
+        if latest is None:
+            continue
+        goes_on = replace(latest, writer="", number=0, readings=0, new_rows=0, detail="")
+        known_us = latest.until_us
+        if 0 < pulse.looked_us - known_us <= _LONGEST_US:
+            yield replace(goes_on, since_us=known_us, until_us=pulse.looked_us)
+            known_us = pulse.looked_us
+        since_us = known_us if pulse.stuck_since_us - known_us <= _BEATS * pulse.interval_us else pulse.stuck_since_us
+        if device and since_us < pulse.stuck_us:
+            yield replace(goes_on, since_us=since_us, until_us=pulse.stuck_us, status=UnknownReason.NOT_WRITTEN)
 
 
 def unwritten_sightings(ledger: Ledger, alive: Iterable[Sighting], pulse: Pulse | None) -> Iterable[Sighting]:

@@ -31,6 +31,7 @@ def receipt_of(
     trouble: str,
     place: str,
     now_us: int,
+    unstored: str = "",
 ) -> Receipt:
     """The receipt of a command, as far as the ledger tells now.
 
@@ -39,6 +40,7 @@ def receipt_of(
         ran, membership, watched_by, looks_after, trouble: as in :func:`gpuledger.accounting.receipt.receipt`.
         host: name of this machine in the ledger.
         place: the ledger as it was asked for, for the command line that explains; empty for the default.
+        unstored: why this is a ledger of the run's own, which goes with it; empty where it is the one asked for.
         now_us: now, microseconds UTC.
     """
     since_us, until_us = ran.began_us, max(ran.ended_us, ran.began_us + 1)
@@ -63,8 +65,10 @@ def receipt_of(
         looks_after=looks_after,
         lost=[row.detail or "how many is not known" for row in naming_watch if row.status == UnknownReason.EVENTS_LOST],
         trouble=trouble,
+        unstored=unstored,
     )
-    return receipt(seen, ran=ran, membership=membership, explain=explain_line(ran, place))
+    explain = "" if unstored else explain_line(ran, place)
+    return receipt(seen, ran=ran, membership=membership, explain=explain)
 
 
 def receipt_without_a_ledger(

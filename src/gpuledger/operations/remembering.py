@@ -12,7 +12,7 @@ from gpuledger.model.reasons import IDLE, UnknownReason
 from gpuledger.model.rows import DeviceEvent, DriverRecord, Sighting, Watch
 from gpuledger.watching.accounting import RING_ROWS, AccountingList, remembered
 from gpuledger.watching.contexts import LiveContext
-from gpuledger.watching.observer import Memory
+from gpuledger.watching.memory import Memory
 
 _MODES = {
     "ok": "enabled",

@@ -249,7 +249,8 @@ class _Run:
         return self._written(ran, looker, looks_after, told)
 
     def _written(self, ran: Ran, looker: Watcher, looks_after: int, trouble: str) -> Receipt:
-        place, membership = self._plan.watch.ledger, self._membership()
+        place, membership = self._own.place, self._membership()
+        unstored = self._own.unstored
         if not is_there(place):
             return receipt_without_a_ledger(ran=ran, membership=membership, host=self._plan.watch.host, trouble=trouble)
         with Ledger.open(place, mode="read") as ledger:
@@ -263,6 +264,7 @@ class _Run:
                 trouble=trouble,
                 place=self._plan.place,
                 now_us=self._clock.now_us(),
+                unstored="" if unstored is None else unstored.message,
             )
 
     def _settle(self, ran: Ran, pulses: list[int], began_us: int) -> None:
@@ -286,8 +288,8 @@ class _Run:
             looks = sum(at_us >= ran.ended_us for at_us in self._own.looks_us)
             return self._plan.watch.interval_us, looks
         interval_us = SECOND_US
-        if is_there(self._plan.watch.ledger):
-            with Ledger.open(self._plan.watch.ledger, mode="read") as ledger:
+        if is_there(self._own.place):
+            with Ledger.open(self._own.place, mode="read") as ledger:
                 pulse = hear(ledger, now_us=self._clock.now_us())
             if pulse is not None:
                 interval_us = pulse.interval_us
@@ -317,6 +319,7 @@ class _Run:
     def _let_go(self) -> None:
         """End the watch, and leave no cgroup behind unless something of the command lives in it."""
         self._own.end()
+        self._own.forget()
         if not isinstance(self._cgroup, Missing):
             self._cgroup.remove()
             self._cgroup = Missing("removed")

@@ -35,8 +35,8 @@ def smi(ledger: Ledger, *, at_us: int | None, now_us: int) -> Snapshot:
     """The machines at a moment.
 
     Args:
-        at_us: the moment, microseconds UTC; None for now: the last look of an agent that looks, and where
-            only dumps were imported the last of them.
+        at_us: the moment, microseconds UTC; None for now. Now, and what lies after the last look of an agent that
+            looks on, is its last look: the next is not made yet. Where only dumps were imported it is the last of them.
 
     Raises:
         Misconfigured: ``at-in-future``.
@@ -73,17 +73,17 @@ def _at(ledger: Ledger, at_us: int | None, now_us: int) -> Snapshot:
 
 
 def _moment(ledger: Ledger, at_us: int | None, hosts: set[str], now_us: int) -> int:
-    if at_us is not None:
-        if at_us > now_us:
-            raise Misconfigured(
-                "at-in-future",
-                f"{iso(at_us)} lies ahead of now, {iso(now_us)}",
-                hint="--at takes a past moment: 2026-11-29T14:00Z, today, 2h",
-            )
-        return at_us
+    if at_us is not None and at_us > now_us:
+        raise Misconfigured(
+            "at-in-future",
+            f"{iso(at_us)} lies ahead of now, {iso(now_us)}",
+            hint="--at takes a past moment: 2026-11-29T14:00Z, today, 2h",
+        )
     pulse = hear(ledger, now_us=now_us)
-    if pulse is not None and pulse.is_beating(now_us):
+    if pulse is not None and pulse.is_beating(now_us) and (at_us is None or at_us > pulse.looked_us):
         return pulse.looked_us
+    if at_us is not None:
+        return at_us
     last_us = ledger.last_moment(_EVIDENCE)
     watched_by_agent = bool(first_naming_watches(ledger, hosts))
     return now_us if watched_by_agent or isinstance(last_us, Missing) else min(last_us, now_us)

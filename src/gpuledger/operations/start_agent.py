@@ -133,6 +133,7 @@ def start(
     talk: Callable[[str], None],
     stopping: Callable[[], bool],
     looked: Callable[[int, bool], None],
+    stuck: Callable[[int], None] | None = None,
 ) -> Agent:
     """An agent ready to run."""
     return Agent(
@@ -152,6 +153,7 @@ def start(
         talk=talk,
         stopping=stopping,
         looked=looked,
+        stuck=stuck,
     )
 
 

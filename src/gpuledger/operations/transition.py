@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from gpuledger.errors import Misconfigured
 from gpuledger.ledger.store import Ledger
+from gpuledger.model.controller_clock import clock_row
 from gpuledger.model.lifecycle import Transition
 from gpuledger.model.outcomes import TransitionReport
 from gpuledger.model.rows import Watch
@@ -61,7 +62,9 @@ def record_transitions(
     )
 
 
-def heartbeat(ledger: Ledger, source: str, *, writer: str, at_us: int, interval_us: int) -> None:
+def heartbeat(
+    ledger: Ledger, source: str, *, writer: str, at_us: int, interval_us: int, clock_us: int | None = None
+) -> None:
     """Say that a controller is alive and would have told of every transition until now.
 
     Once a source has a heartbeat, its open intervals are metered to its last beat, and no further.
@@ -72,6 +75,8 @@ def heartbeat(ledger: Ledger, source: str, *, writer: str, at_us: int, interval_
         writer: the chain, ``HOST.ROLE``.
         at_us: now, microseconds UTC.
         interval_us: how often it promises to beat.
+        clock_us: what its own clock reads at this moment; beyond 2 s of ``at_us`` what it tells is marked
+            ``clock-skew``. None: it does not say.
 
     Raises:
         Misconfigured: ``bad-transition`` for a source that is no name, or an interval below a second.
@@ -86,4 +91,5 @@ def heartbeat(ledger: Ledger, source: str, *, writer: str, at_us: int, interval_
         host=source, device="", source="controller", method=HEARTBEAT, interval_ms=interval_us // 1000,
         since_us=at_us, until_us=at_us, status="ok", readings=0, detail=f"{source} is alive",
     )  # fmt: skip
-    ledger.append([beat], writer=writer, at_us=at_us)
+    clock = [] if clock_us is None else [clock_row(source, at_us=at_us, clock_us=clock_us)]
+    ledger.append([beat, *clock], writer=writer, at_us=at_us)

@@ -247,7 +247,7 @@ def policies(ledger: Ledger, *, now_us: int) -> list[tuple[int, Policy]]:
     return [
         (
             row.effective_from_us,
-            policy_file.parse(row.document, path=f"policy {row.version}", now_us=row.applied_at_us)[0],
+            policy_file.parse(row.document, path=f"policy {row.version}", now_us=row.applied_at_us, is_stored=True)[0],
         )
         for row in found
         if row.applied_at_us <= now_us

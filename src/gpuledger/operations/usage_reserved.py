@@ -5,11 +5,12 @@ A late stop is shown before it is booked; hours that are still open are derived 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpuledger.accounting.amounts import Grain, grain_for
 from gpuledger.accounting.owners import Naming
 from gpuledger.accounting.reserved import parse_reserved_by, roll_up_reserved
+from gpuledger.ledger.booking import ready_sums
 from gpuledger.ledger.reserved import reading
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.records import closed_until
@@ -28,7 +29,7 @@ from gpuledger.model.rows import DeviceEvent, Pass, UsageCorrection, UsageRecord
 from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
 from gpuledger.operations.blind_reserved import reserved_gaps
 from gpuledger.operations.evidence import covered_spans, is_covered
-from gpuledger.operations.meter_reserved import meter_reserved, seconds_between, whole
+from gpuledger.operations.meter_reserved import reserved_parts, seconds_between, whole
 from gpuledger.operations.usage import policies
 
 
@@ -65,19 +66,9 @@ def reserved_amounts(
 ) -> Iterator[ReservedAmount]:
     """Recorded, about to be booked, and derived amounts of a window; each second stands in one of them."""
     since_us = _counted_from(ledger, since_us)
-    passes = list(ledger.scan(Pass))
-    spans = covered_spans(passes)
-    marks = ledger.marks()
     known = {row.placement: row for row in ledger.scan(PlacementRow)}
-    first_us = -(-since_us // HOUR_US) * HOUR_US
-    last_us = max(first_us, hour_floor(until_us))
+    first_us, last_us = _whole_hours(since_us, until_us)
     time_column = {Grain.HOUR: ("hour_us",), Grain.DAY: ("day_us",), Grain.WINDOW: ()}[grain]
-
-    def at(hour_us: int) -> int:
-        if grain is Grain.WINDOW:
-            return since_us
-        return hour_us - hour_us % DAY_US if grain is Grain.DAY else hour_us
-
     if first_us <= until_us:
         for key, quantity, _, _ in ledger.sum_usage(
             meter.name, since_us=first_us, until_us=last_us, by=("subject", "device", *time_column)
@@ -89,17 +80,61 @@ def reserved_amounts(
                 seconds=quantity,
                 provisional=False,
             )
-    booking = meter_reserved(ledger, passes, marks, now_us=now_us).booking
-    due: list[UsageRecord | UsageCorrection] = [*booking.records, *booking.corrections]
-    for row in due:
-        if row.meter == meter.name and first_us <= row.hour_us < last_us:
-            yield ReservedAmount(
-                subject=row.subject,
-                placement=known[row.device.removeprefix(PLACED)],
-                at_us=at(row.hour_us),
-                seconds=row.quantity if isinstance(row, UsageRecord) else row.delta,
-                provisional=True,
+    yield from unrecorded_amounts(
+        ledger, meter, grain, known=known, since_us=since_us, until_us=until_us, now_us=now_us
+    )
+
+
+def unrecorded_amounts(
+    ledger: Ledger,
+    meter: Meter,
+    grain: Grain,
+    *,
+    known: Mapping[str, PlacementRow],
+    since_us: int,
+    until_us: int,
+    now_us: int,
+) -> Iterator[ReservedAmount]:
+    """Of a window what no record says yet: what the next pass would book, and the hours that are still open.
+
+    Args:
+        ledger: open in either mode.
+        meter, grain: as for :func:`reserved_amounts`.
+        known: every placement by its key.
+        since_us, until_us: the window; what of its first hour lies before it is not counted.
+        now_us: the time that is asked at.
+    """
+    passes = list(ledger.scan(Pass))
+    spans = covered_spans(passes)
+    marks = ledger.marks()
+    first_us, last_us = _whole_hours(since_us, until_us)
+
+    def at(hour_us: int) -> int:
+        if grain is Grain.WINDOW:
+            return since_us
+        return hour_us - hour_us % DAY_US if grain is Grain.DAY else hour_us
+
+    step_us = {Grain.HOUR: HOUR_US, Grain.DAY: DAY_US, Grain.WINDOW: 0}[grain]
+    due: list[ReservedAmount] = []
+    for part in reserved_parts(ledger, passes, marks, now_us=now_us):
+        booked: list[UsageRecord | UsageCorrection] = [*part.booking.records, *part.booking.corrections]
+        due += [
+            ReservedAmount(
+                subject=row.subject, placement=known[row.device.removeprefix(PLACED)], at_us=at(row.hour_us),
+                seconds=row.quantity if isinstance(row, UsageRecord) else row.delta, provisional=True,
             )
+            for row in booked
+            if row.meter == meter.name and first_us <= row.hour_us < last_us
+        ]  # fmt: skip
+        if not isinstance(part.ready, Missing):
+            due += [
+                ReservedAmount(
+                    subject=subject, placement=known[device.removeprefix(PLACED)],
+                    at_us=step if step_us else since_us, seconds=seconds, provisional=True,
+                )
+                for subject, device, step, seconds in ready_sums(ledger, meter.name, first_us, last_us, step_us)
+            ]  # fmt: skip
+    yield from due
     open_hours = [
         hour_us
         for hour_us in range(max(first_us, closed_until(now_us)), last_us, HOUR_US)
@@ -119,6 +154,12 @@ def reserved_amounts(
                 subject=time.subject, placement=known[time.placement], at_us=at(time.hour_us), seconds=seconds,
                 provisional=True,
             )  # fmt: skip
+
+
+def _whole_hours(since_us: int, until_us: int) -> tuple[int, int]:
+    """Start of the first and end of the last whole hour of a window."""
+    first_us = -(-since_us // HOUR_US) * HOUR_US
+    return first_us, max(first_us, hour_floor(until_us))
 
 
 def _counted_from(ledger: Ledger, since_us: int) -> int:

@@ -6,19 +6,19 @@ waits for the next pass is no difference.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from gpuledger.ledger import sums
 from gpuledger.ledger.store import Ledger
 from gpuledger.ledger.verify import CHECKS, verify_ledger
 from gpuledger.metering.derive import derive
 from gpuledger.metering.records import compare
 from gpuledger.model.checks import Check, Verdict, VerifyReport
-from gpuledger.model.meters import METERS
+from gpuledger.model.meters import METERS, RESERVED_METERS
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import DAY_US, HOUR_US, iso
+from gpuledger.model.moments import DAY_US, HOUR_US, hour_floor, iso
 from gpuledger.model.row_kinds import ROWS
-from gpuledger.model.rows import Pass, UsageCorrection, UsageRecord
+from gpuledger.model.rows import DriverRecord, Pass, Sighting, UsageCorrection, UsageRecord, Watch
 from gpuledger.operations.evidence import covered_spans, load_evidence, of_processes
 from gpuledger.operations.touched import seen_by
 from gpuledger.operations.verify_reserved import differences
@@ -81,7 +81,7 @@ def _derived_again(ledger: Ledger, progress: Callable[[int, int], None] | None, 
     spans = covered_spans(passes)
     marks = seen_by(passes)
     findings: list[str] = []
-    days = list(_days(spans))
+    days = list(_days(_with_processes(ledger, spans)))
     for done, (since_us, until_us) in enumerate(days, start=1):
         hours = range(since_us, until_us, HOUR_US)
         evidence = load_evidence(ledger, since_us=since_us, until_us=until_us, upto=marks)
@@ -107,22 +107,29 @@ def _derived_again(ledger: Ledger, progress: Callable[[int, int], None] | None, 
     )  # fmt: skip
 
 
+def _with_processes(ledger: Ledger, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of spans of hours between the first and the last sign of processes: evidence, or what was recorded.
+
+    History that only reserves may reach back for decades.
+    """
+    first_us, last_us = ledger.span_of((DriverRecord, Sighting, Watch))
+    recorded = sums.hours_of(ledger.connection, [meter.name for meter in METERS if meter not in RESERVED_METERS])
+    signs = [each for each in (first_us, last_us, *recorded) if not isinstance(each, Missing)]
+    if not signs:
+        return []
+    low_us, high_us = hour_floor(min(signs)), hour_floor(max(signs)) + HOUR_US
+    parts = [(max(since_us, low_us), min(until_us, high_us)) for since_us, until_us in spans]
+    return [part for part in parts if part[0] < part[1]]
+
+
 def _positive(ledger: Ledger) -> Check:
     """No key of any meter adds up to less than nothing."""
-    sums: Counter[tuple[str, int, str, str, str]] = Counter()
-    for correction in ledger.scan(UsageCorrection):
-        key = (correction.meter, correction.hour_us, correction.host, correction.device, correction.subject)
-        sums[key] += correction.delta
-    if sums:
-        for record in ledger.scan(UsageRecord):
-            key = (record.meter, record.hour_us, record.host, record.device, record.subject)
-            if key in sums:
-                sums[key] += record.quantity
     findings = [
-        f"{key[0]} {iso(key[1])} {key[2]} {key[3]} {key[4]}: {total}" for key, total in sums.items() if total < 0
+        f"{meter} {iso(hour_us)} {host} {device} {subject}: {total}"
+        for meter, hour_us, host, device, subject, total in sums.negative_sums(ledger.connection)
     ]
     known = {meter.name for meter in METERS}
-    findings += sorted({f"unknown meter {row.meter}" for row in ledger.scan(UsageRecord) if row.meter not in known})
+    findings += [f"unknown meter {name}" for name in sums.recorded_meters(ledger.connection) if name not in known]
     return _check("sums-not-negative", "record + corrections of every key is 0 or more, of a known meter", findings)
 
 

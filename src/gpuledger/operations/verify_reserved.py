@@ -2,47 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
+from gpuledger.ledger.booking import make_ready, ready_rows
 from gpuledger.ledger.reserved import reading
 from gpuledger.ledger.store import Ledger
+from gpuledger.metering.reserved import Key, heads_of, seconds_of
 from gpuledger.model.moments import HOUR_US, iso
-from gpuledger.model.reserved import Difference
 from gpuledger.model.rows import Pass
-from gpuledger.operations.meter_reserved import Finality, contradictions
+from gpuledger.operations.finality import Finality
+from gpuledger.operations.meter_reserved import placements, whole
+from gpuledger.operations.reserved_windows import Window, windows
 from gpuledger.operations.touched import seen_by
 
-_CHUNK_HOURS = 7 * 24
-"""Hours derived at a time: the rows of a week of a large cluster fit into memory."""
+_ROWS_AT_ONCE = 100_000
+"""Amounts compared at a time: a bound on memory."""
 
 
 def differences(ledger: Ledger, *, now_us: int, progress: Callable[[int, int], None] | None = None) -> Iterator[str]:
     """Recorded hours that the events which passes had seen contradict, each as a sentence.
 
-    What came late for a final hour is no such difference: ``blind`` lists it, until somebody books it.
+    What came late for a final hour is no such difference: ``blind`` lists it, until somebody books it. Time in which
+    nothing was told, nobody ran and nothing was recorded is passed over, however long.
     """
     passes = list(ledger.scan(Pass))
     seen = seen_by(passes)
     finality = Finality(passes, now_us=now_us)
-    found: list[Difference] = []
-    chunks = list(_chunks(finality.spans))
-    with reading(ledger, seen) as read:
-        for done, hours in enumerate(chunks, start=1):
-            found += contradictions(read, hours, closed_us=finality.spans[-1][1], recorded_at_us=now_us)
-            if progress is not None:
-                progress(done, len(chunks))
+    found: dict[Key, int] = {}
+    for done, (since_us, until_us) in enumerate(finality.spans, start=1):
+        for window in windows(ledger, seen, since_us, until_us, cut_us=finality.spans[-1][1]):
+            found.update(_contradictions(ledger, window))
+        if progress is not None:
+            progress(done, len(finality.spans))
     late: dict[int, set[str]] = {}
-    for one in found:
-        if finality.is_final(one.hour_us) and one.workload in _late(ledger, finality, one.hour_us, seen, late):
+    with reading(ledger, seen) as read:
+        whose = {subject: read.workloads_of(subject) for subject in {key[4] for key in found}}
+    for key, more in sorted(found.items()):
+        meter, hour_us, host, device, subject = key
+        if finality.is_final(hour_us) and set(whose[subject]) & _late(ledger, finality, hour_us, seen, late):
             continue
         yield (
-            f"{one.meter} {iso(one.hour_us)} {one.host} {one.device} {one.workload}: "
-            f"derived again it differs by {one.derived - one.recorded:+d}"
+            f"{meter} {iso(hour_us)} {host} {device} {', '.join(whose[subject])}: derived again it differs by {more:+d}"
         )
 
 
+def _contradictions(ledger: Ledger, window: Window) -> dict[Key, int]:
+    """Of each key that differs, how much more the events say than is recorded."""
+    read, span = window.read, (window.since_us, window.last_us)
+    found: dict[Key, int] = {}
+    with ledger.snapshot():
+        known = placements(read, read.placed())
+        heads, shared = heads_of(read.runs(*span), known)
+        read.book_by_row(shared)
+    for number, hours in enumerate(window.steps(_ROWS_AT_ONCE)):
+        with ledger.snapshot():
+            read.cut(whole(hours), open_hours=hours)
+            make_ready(read, heads if not number else None, recorded_at_us=0)
+            told: dict[Key, int] = seconds_of(list(read.times_by_row()), known)
+            for meter, hour_us, host, device, subject, seconds in ready_rows(read):
+                told[meter, hour_us, host, device, subject] = seconds
+            found.update(_against(read.recorded(hours.start, hours.stop), told))
+    with ledger.snapshot():
+        found.update(_against(read.recorded(window.last_us, window.until_us), {}))
+    return found
+
+
+def _against(recorded: Iterator[tuple[str, int, str, str, str, int]], told: dict[Key, int]) -> dict[Key, int]:
+    for meter, hour_us, host, device, subject, amount in recorded:
+        key = (meter, hour_us, host, device, subject)
+        told[key] = told.get(key, 0) - amount
+    return {key: more for key, more in told.items() if more}
+
+
 def _late(
-    ledger: Ledger, finality: Finality, hour_us: int, seen: dict[str, int], known: dict[int, set[str]]
+    ledger: Ledger, finality: Finality, hour_us: int, seen: Mapping[str, int], known: dict[int, set[str]]
 ) -> set[str]:
     """Workloads of which passes saw events, or heartbeats, only once the hour was final."""
     if hour_us not in known:
@@ -52,9 +85,3 @@ def _late(
             read.want_heard(before, until_us=hour_us + HOUR_US)
             known[hour_us] = read.wanted()
     return known[hour_us]
-
-
-def _chunks(spans: Sequence[tuple[int, int]]) -> Iterator[Sequence[int]]:
-    for since_us, until_us in spans:
-        for start_us in range(since_us, until_us, _CHUNK_HOURS * HOUR_US):
-            yield range(start_us, min(start_us + _CHUNK_HOURS * HOUR_US, until_us), HOUR_US)

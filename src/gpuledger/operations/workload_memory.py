@@ -62,16 +62,7 @@ class Memory:
         if version != self.version:
             self.version = version
             self.teams = [
-                (
-                    effective_from_us,
-                    frozenset(
-                        {rule.team for rule in policy.services}
-                        | {user.team for user in policy.users.values()}
-                        | set(policy.namespaces.values())
-                    )
-                    - {""},
-                )
-                for effective_from_us, policy in policies(ledger, now_us=now_us)
+                (effective_from_us, policy.teams) for effective_from_us, policy in policies(ledger, now_us=now_us)
             ]
         in_force = [teams for effective_from_us, teams in self.teams if effective_from_us <= now_us]
         return in_force[-1] if in_force else frozenset()

@@ -282,6 +282,8 @@ def _evidence(receipt: Receipt) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if receipt.contexts:
         shown = receipt.contexts[:MOST_LINES]
+        is_stored = all(one.doubt is not Doubt.NOT_STORED for one in receipt.doubts)
+        absent = "not written yet" if is_stored else "not stored"
         grid = Fitted(
             [
                 Column(head="pid", cells=[str(one.pid) for one in shown]),
@@ -291,12 +293,12 @@ def _evidence(receipt: Receipt) -> list[RenderableType]:
                 Column(head="peak memory", cells=[known(one.peak_memory_mib, memory_mib) for one in shown], spare=4),
                 Column(head="known", cells=[_STATE[one.state] for one in shown], justify="left", spare=2),
                 Column(
-                    head="ref", cells=[cell(one.refs[0] if one.refs else "not written yet", "dim") for one in shown],
+                    head="ref", cells=[cell(one.refs[0] if one.refs else absent, "dim") for one in shown],
                     justify="left", least=24,
                 ),
             ]
         )  # fmt: skip
-        lines += [heading("Evidence", "gpuledger explain REF"), indented(grid)]
+        lines += [heading("Evidence", "gpuledger explain REF" if is_stored else ""), indented(grid)]
         lines += [*reasons(*(value for one in shown for value in (one.context_ms, one.peak_memory_mib)))]
         if len(receipt.contexts) > MOST_LINES:
             lines.append(indented(Text(f"and {count(len(receipt.contexts) - MOST_LINES)} more", style="dim")))

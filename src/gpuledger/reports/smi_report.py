@@ -124,7 +124,7 @@ def _device(device: SnapshotDevice, at_us: int) -> list[RenderableType]:
     certain = [process for process in device.processes if not process.doubt]
     doubtful = [process for process in device.processes if process.doubt]
     if certain:
-        lines += [indented(_processes(certain, at_us)), *_notes(certain)]
+        lines += [indented(_processes(certain, at_us)), *_notes(certain, at_us)]
     elif not device.reason:
         lines.append(indented(Text("no process held it")))
     if device.reason:
@@ -153,7 +153,7 @@ def _processes(processes: Sequence[SnapshotProcess], at_us: int) -> RenderableTy
     columns = [
         Column(head="pid", cells=[str(process.pid) for process in processes]),
         Column(head="program", cells=[cell(process.program) for process in processes], justify="left", least=14),
-        Column(head="MiB", cells=[_memory(process) for process in processes]),
+        Column(head="MiB", cells=[_memory(process, at_us) for process in processes]),
     ]
     if any(process.profile for process in processes):
         cells = [cell(f"{process.profile} {device_name(process.device)}".strip()) for process in processes]
@@ -173,10 +173,10 @@ def _processes(processes: Sequence[SnapshotProcess], at_us: int) -> RenderableTy
     return Fitted(columns)
 
 
-def _memory(process: SnapshotProcess) -> Text:
-    """Held then; of a settled context without a sample the driver's own peak, which it did not pass."""
+def _memory(process: SnapshotProcess, at_us: int) -> Text:
+    """Held then, or by the last sample written before; of a settled context without one the driver's own peak."""
     if not isinstance(process.memory, Missing):
-        return Text(count(process.memory.mib))
+        return Text(f"{'~' if process.memory.until_us < at_us else ''}{count(process.memory.mib)}")
     peak = process.peak_memory_mib
     if process.grade is Grade.SETTLED and not isinstance(peak, Missing):
         return Text(f"<= {count(peak)}")
@@ -197,7 +197,7 @@ def _clock(moment_us: int, at_us: int) -> str:
     return text[11:] if 0 <= moment_us - day_floor(at_us) < DAY_US else f"{text[:10]} {text[11:16]}Z"
 
 
-def _notes(processes: Sequence[SnapshotProcess]) -> list[RenderableType]:
+def _notes(processes: Sequence[SnapshotProcess], at_us: int) -> list[RenderableType]:
     """What the cells leave out: why a figure is absent, what a mark means, why a name is."""
     said: dict[str, None] = {}
     for process in processes:
@@ -208,6 +208,9 @@ def _notes(processes: Sequence[SnapshotProcess]) -> list[RenderableType]:
                 peak = process.peak_memory_mib
                 known_peak = "" if isinstance(peak, Missing) else f"; highest so far {memory_mib(peak)}"
                 said[f"{ABSENT} : memory {UNKNOWN}, {process.memory.reason}{known_peak}"] = None
+        elif process.memory.until_us < at_us:
+            until = _clock(process.memory.until_us, at_us)
+            said[f"~ : by the last sample written, of {until}; what goes on is written every few minutes"] = None
         if process.since_by != "driver":
             said["? : the first look at it, or the latest start it can have had; the driver gave none"] = None
         if process.cause:

@@ -55,9 +55,14 @@ class ConnectorSource:
         self._clock = SystemClock()
         self._frames = FrameBuffer()
         command = [sys.executable, "-P", "-m", "gpuledger.sources.connector_process", str(buffer_bytes)]
-        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-        )
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            )
+        except OSError as error:  # no more processes or files for this user, or no interpreter at its path
+            told = f"the process that reads the kernel's process connector cannot be started: {error.strerror or error}"
+            hint = "ulimit -u -n   (what this user may have); or: gpuledger agent --watch poll"
+            raise Unavailable("connector-ended", told, hint=hint) from error
         assert self._process.stdout is not None
         self._pipe = self._process.stdout.fileno()
         with suppress(PermissionError):  # this user has filled many pipes (pipe-user-pages-soft): 64 KiB then

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +19,14 @@ from gpuledger.errors import Unavailable
 from gpuledger.model.durations import several
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US
-from gpuledger.model.readings import Named, NamesLook, Opened, Unread
+from gpuledger.model.readings import Named, NamesLook, Unread
 from gpuledger.sources import procfs
 from gpuledger.sources.process_events import EventSource, ProcessEvent
 from gpuledger.sources.process_lives import TICK_US, Life, Ran
 from gpuledger.sources.procfs import GONE, PROC
 from gpuledger.sources.recent_processes import RecentProcesses
+from gpuledger.sources.told_lives import program_of, untold, untold_opens
+from gpuledger.sources.urgent_events import UrgentEvents
 from gpuledger.sources.watchers import MOST_TITLES
 
 EXIT_WITHIN_US = 2 * SECOND_US
@@ -45,7 +47,9 @@ _MOST_READS = 64
 """Readings in a row at a look, of a source that never runs dry."""
 
 _WAIT_S = 0.5
-_STILL_LIVES = Missing("still alive")
+_OFFSET_TRIES = 3
+_OFFSET_APART_US = 200
+"""A row is told to be of one program or the next by its start, and programs can follow within milliseconds."""
 
 
 class _Batch(NamedTuple):
@@ -100,6 +104,8 @@ class EventWatcher:
         self._missed: dict[int, tuple[Life, int]] = {}
         self._failure: Exception | None = None
         self._closing = threading.Event()
+        self._urgent = UrgentEvents(own_pid=own_pid)
+        self.urgent: threading.Event | None = self._urgent.told
         self._read_the_living()
         self._thread = threading.Thread(target=self._take_up, name=f"{self.method}-events", daemon=True)
         if in_background:
@@ -121,20 +127,21 @@ class EventWatcher:
             asked = [life for pid in sorted(pids) for life in self._asked(pid, now_us, pid in restarted, unreadable)]
             lives = {id(life): life for life in (*asked, *self._recent.touched.values())}.values()
             told = [program for life in lives
-                    for program in _untold(life, life.seen_us if id(life) in self._missed else now_us)]  # fmt: skip
+                    for program in untold(life, life.seen_us if id(life) in self._missed else now_us)]  # fmt: skip
             current: dict[int, Named] = {}
             for pid in pids:
                 alive = self._recent.living(pid)
                 if alive is None or id(alive) in self._missed:
                     continue
-                program = _program(alive, len(alive.ran) - 1, now_us)
+                program = program_of(alive, len(alive.ran) - 1, now_us)
                 if isinstance(program, Named):
                     current[pid] = program
                 else:
                     unreadable.add(pid)
             exits = {(life.pid, life.start_ticks): life.died_us for life in lives
                      if life.died_us is not None and life.exit_seen}  # fmt: skip
-            opened = tuple(self._untold_opens())
+            opened = tuple(told for life in self._recent.touched.values() for told in untold_opens(life))
+            self._recent.touched.clear()
             self._recent.forget(boot_us=self._clock.boot_us(), look=self._look)
             lost = self._losses()
         return NamesLook(
@@ -188,6 +195,7 @@ class EventWatcher:
                 self._waiting.append(_Batch(events, self._offset_us(), lost - self._lost))
                 self._events_waiting += len(events)
             self._lost = lost
+            self._urgent.note(events)
         return len(events)
 
     def _note_waiting(self) -> None:
@@ -238,7 +246,15 @@ class EventWatcher:
             self._recent.note(event, offset_us=self._offset_us(), look=self._look + 1)
 
     def _offset_us(self) -> int:
-        return self._clock.now_us() - self._clock.boot_us()
+        """Wall clock less boot-time clock; asked thrice at most, since another process can come in between."""
+        apart_us, offset_us = 1 << 62, 0
+        for _ in range(_OFFSET_TRIES):
+            before_us, now_us, after_us = self._clock.boot_us(), self._clock.now_us(), self._clock.boot_us()
+            if after_us - before_us < apart_us:
+                apart_us, offset_us = after_us - before_us, now_us - before_us
+            if apart_us <= _OFFSET_APART_US:
+                break
+        return offset_us
 
     def _losses(self) -> str:
         """What went by unseen since the look before; empty when nothing did."""
@@ -295,9 +311,16 @@ class EventWatcher:
         mark = procfs.program_mark(life.pid, proc=self._proc)
         if mark == life.mark and not (life.ran and life.ran[-1].doubted):
             return
+        last = life.ran[-1] if life.ran else None
         reading = self._identity(life.pid)
         if isinstance(reading, Missing) or reading.start_ticks != life.start_ticks:
             return
+        if not (reading.text.exe and reading.text.cwd):
+            # what is not shown is taken from the program known, so an exec a moment ago must be known too
+            self._catch_up()
+            if last is not (life.ran[-1] if life.ran else None):
+                life.read_us = 0
+                return
         life.mark, life.read_boot_us = reading.program_mark, boot_us
         life.renew(reading.text, now_us, boot_us, most_titles=MOST_TITLES)
 
@@ -338,49 +361,3 @@ class EventWatcher:
     def _identity(self, pid: int) -> procfs.ProcessReading | Missing:
         booted_at_us = procfs.boot_wall_us(self._clock.now_us(), self._clock.boot_us())
         return procfs.read_identity(pid, booted_at_us=booted_at_us, proc=self._proc)
-
-    def _untold_opens(self) -> Iterable[Opened]:
-        """Opens not told yet, and ends not told yet of those that were."""
-        for life in self._recent.touched.values():
-            is_over = life.died_us is not None
-            for minor, opened_us in life.opened.items():
-                if life.told_opens.get(minor) is not is_over:
-                    life.told_opens[minor] = is_over
-                    yield Opened(
-                        pid=life.pid,
-                        start_ticks=life.start_ticks,
-                        minor=minor,
-                        opened_at_us=opened_us,
-                        exited_at_us=_STILL_LIVES if life.died_us is None else life.died_us,
-                        is_found=minor in life.found,
-                    )
-        self._recent.touched.clear()
-
-
-def _program(life: Life, place: int, seen_at_us: int) -> Named | Unread:
-    """One program of a process."""
-    text = life.ran[place].as_text() if life.ran else None
-    number = life.let_go + max(place, 0)
-    if text is None:
-        return Unread(
-            pid=life.pid, start_ticks=life.start_ticks, exec_number=number, started_at_us=life.born_us,
-            seen_at_us=seen_at_us,
-        )  # fmt: skip
-    return Named(
-        pid=life.pid, start_ticks=life.start_ticks, exec_number=number, started_at_us=life.born_us,
-        seen_at_us=seen_at_us, text=text,
-    )  # fmt: skip
-
-
-def _untold(life: Life, now_us: int) -> list[Named | Unread]:
-    """What was not told of a process: each program from when it ran, the last also as of now or of its end."""
-    is_over = life.died_us is not None
-    if not life.ran or (life.told == len(life.ran) and life.told_dead == is_over):
-        return []
-    until_us = now_us if life.died_us is None else life.died_us
-    told = [_program(life, place, life.ran[place].since_us) for place in range(life.told, len(life.ran))]
-    if len(life.ran) == 1 and not life.let_go:
-        told = []  # its life is that of its one program: the row below says both
-    told.append(_program(life, len(life.ran) - 1, until_us))
-    life.told, life.told_dead = len(life.ran), is_over
-    return told

@@ -33,7 +33,7 @@ from gpuledger.sources.nvml_processes import (
     read_entries,
     scrambles_processes,
 )
-from gpuledger.sources.nvml_slices import Slice, read_slices, slice_of
+from gpuledger.sources.nvml_slices import Slice, place_of, read_slices, slice_of
 
 __all__ = ["Binding", "NvmlSource", "load_binding"]
 
@@ -257,6 +257,9 @@ class NvmlSource:
             device.held, device.held_problems = _merge(device)
         if device.held_problems or look.problems or busy.problems:
             problems.extend((*look.problems, *busy.problems, *device.held_problems))
+        if accounting == "enabled":
+            new = {pid for place, pid in device.held.keys() - device.living.keys() if place == device.uuid}
+            look = device.accounting.with_late(look, self._binding, device.handle, new) if new else look
         accounted = look if accounting == "enabled" else _NOT_ACCOUNTED[accounting]
         device.living = living_contexts(device.held, busy, accounted, gpu=device.uuid, before=device.living)
         return DeviceReading(
@@ -340,10 +343,8 @@ class NvmlSource:
         for entry in entries:
             uuid = slice_of(device.slices, entry.gpu_instance, entry.compute_instance)
             if not uuid:
-                told = (
-                    f"pid {entry.pid} is on GPU instance {entry.gpu_instance}, compute instance "
-                    f"{entry.compute_instance}, which the driver does not list: booked on the whole GPU"
-                )
+                where = place_of(entry.gpu_instance, entry.compute_instance)
+                told = f"pid {entry.pid} is on {where}: booked on the whole GPU"
                 problems.append(Problem(code="unresolved-slice", message=told, where=device.uuid))
             placed.append((uuid or device.uuid, entry))
         return placed

@@ -8,8 +8,8 @@ In: a device handle. Out: an :class:`AccountingLook`. Touching the driver (:meth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import pynvml
@@ -73,6 +73,7 @@ class AccountingLook:
         running: pid to start of its context in microseconds UTC.
         doubled: pids listed as finished and again as running; their running row cannot be read.
         listed: number of entries.
+        ended: pids that ended after the list was read and before the living were.
         problems: rows or figures that could not be believed.
     """
 
@@ -80,6 +81,7 @@ class AccountingLook:
     running: Mapping[int, int | Missing] = field(default_factory=dict)
     doubled: frozenset[int] = frozenset()
     listed: int | Missing = 0
+    ended: frozenset[int] = frozenset()
     problems: tuple[Problem, ...] = ()
 
 
@@ -135,6 +137,29 @@ class AccountingList:
         doubled = frozenset() if len(self._places) == len(pids) else self._doubled()
         return AccountingLook(
             finished=self._finished, running=running, doubled=doubled, listed=len(pids), problems=self._problems
+        )
+
+    def with_late(
+        self, look: AccountingLook, binding: Binding, handle: Handle, pids: Collection[int]
+    ) -> AccountingLook:
+        """The same look, asked again for those who are alive and were not in the list when it was read.
+
+        On a busy machine seconds can lie between the two lists. A context without its start could not be tied to
+        its row then, and would count beside it.
+
+        Args:
+            pids: alive, and not known from the look before: a stats call each.
+        """
+        late = {pid: raw for pid in pids if pid not in look.running and pid not in look.doubled
+                if (raw := read_stats(binding, handle, pid)) is not None}  # fmt: skip
+        if not late:
+            return look
+        hidden = {pid for pid, raw in late.items() if pid in self._known and self._known[pid].raw == raw}
+        return replace(
+            look,
+            running={**look.running, **{pid: start_of(raw.startTime) for pid, raw in late.items() if raw.isRunning}},
+            doubled=look.doubled | hidden,
+            ended=frozenset(pid for pid, raw in late.items() if not raw.isRunning) - hidden,
         )
 
     def _keep(self, settled: list[Settled]) -> None:

@@ -253,6 +253,8 @@ def living_contexts(
     contexts: dict[tuple[str, int], LivingContext] = {}
     for key, (kinds, memory_mib) in held.items():
         pid = key[1]
+        if pid in look.ended and key[0] == gpu:
+            continue  # its row is read at the next look
         started_at_us, accounted = unlisted, plain
         if pid in running:
             started_at_us, accounted = running[pid], True

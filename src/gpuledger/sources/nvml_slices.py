@@ -138,3 +138,11 @@ def slice_of(slices: Iterable[Slice], gpu_instance: int, compute_instance: int) 
     if exact:
         return exact[0]
     return candidates[0].uuid if compute_instance == NO_INSTANCE and len(candidates) == 1 else ""
+
+
+def place_of(gpu_instance: int, compute_instance: int) -> str:
+    """Where the driver says that a process is which is on no instance that it lists: a clause."""
+    if gpu_instance == NO_INSTANCE:
+        return "no GPU instance that the driver names, although MIG is on"
+    part = "" if compute_instance == NO_INSTANCE else f", compute instance {compute_instance}"
+    return f"GPU instance {gpu_instance}{part}, which the driver does not list"

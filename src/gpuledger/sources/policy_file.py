@@ -1,4 +1,4 @@
-"""The policy file: one YAML document of owners and service rules, understood with its line numbers.
+"""The policy file: one YAML document of owners, service rules and quotas, understood with its line numbers.
 
 In: the text as the person wrote it. Out: a ``Policy``, and a ``Problem`` for each part that is kept but
 not acted on. The document is read as nodes, never constructed into objects, so that every refusal
@@ -12,15 +12,21 @@ import warnings
 from pathlib import Path
 
 from gpuledger.errors import BadInput, Misconfigured
+from gpuledger.model.missing import Missing
 from gpuledger.model.moments import parse_moment
 from gpuledger.model.policy import MATCH_FIELDS, HostOwner, Policy, ServiceRule, UserOwner
 from gpuledger.model.problem import Problem
+from gpuledger.model.shares import NOT_GIVEN as NO_SHARES
+from gpuledger.sources import policy_quotas, policy_rates
+from gpuledger.sources.policy_shares import parse_shares
 from gpuledger.sources.yaml_nodes import MappingReader, compose
 
-ACTED_ON: tuple[str, ...] = ("effective_from", "services", "owners")
+ACTED_ON: tuple[str, ...] = (
+    "effective_from", "services", "owners", "billing", "quotas", "shares", "rates", "money",
+)  # fmt: skip
 """Top-level keys that this version acts on."""
 
-KEPT: tuple[str, ...] = ("pools", "billing", "quotas", "shares", "rates", "money")
+KEPT: tuple[str, ...] = ("pools",)
 """Top-level keys that are known and stored with the document; each is reported as ``policy-unused``."""
 
 LONGEST_PATTERN = 1000
@@ -67,34 +73,52 @@ def read(path: Path) -> str:
     return text
 
 
-def parse(text: str, *, path: str, now_us: int) -> tuple[Policy, list[Problem]]:
+def parse(
+    text: str, *, path: str, now_us: int, is_stored: bool = False, overlapping_rates: bool = False
+) -> tuple[Policy, list[Problem]]:
     """Understand a policy document.
 
     Args:
         text: the whole document.
         path: the file as the user named it; errors carry it with the line.
         now_us: what ``effective_from`` means where the document gives none.
+        is_stored: whether it was parsed before without an error.
+        overlapping_rates: whether two rates may price the same line, for who tells of each.
 
     Raises:
         BadInput: ``policy-not-yaml``, ``policy-empty``, ``policy-not-mapping``, ``policy-unknown-key``,
             ``policy-duplicate-key``, ``policy-missing-key``, ``policy-bad-value``, ``policy-bad-pattern``,
-            ``policy-bad-time`` or ``policy-too-large``; each names the line.
+            ``policy-bad-time``, ``policy-overlapping-rates`` or ``policy-too-large``; each names the line.
     """
     if len(text) > LONGEST_TEXT:
         raise _too_large(path)
-    document = compose(text, path=path)
+    document = compose(text, path=path, is_stored=is_stored)
     document.refuse_unknown((*ACTED_ON, *KEPT))
     owners = document.mapping("owners")
     if owners:
         owners.refuse_unknown(("users", "namespaces", "hosts"))
+    effective_from_us = _effective_from(document, now_us)
+    problems: list[Problem] = []
+    try:
+        rates = policy_rates.rates(document, effective_from_us=effective_from_us, overlapping=overlapping_rates)
+    except BadInput as error:
+        if not is_stored:
+            raise
+        # versions before rates were acted on were stored with whatever stood there
+        rates = Missing(f"the rates of this version cannot be read: {error.message}")
+        problems.append(Problem(code="policy-unused", message=f"its rates are not acted on: {error.message}"))
     policy = Policy(
-        effective_from_us=_effective_from(document, now_us),
+        effective_from_us=effective_from_us,
         services=tuple(_service(rule) for rule in document.mappings("services")),
         users={name: _user(entry) for name, entry in _named(owners, "users")},
         namespaces={name: _namespace(entry) for name, entry in _named(owners, "namespaces")},
         hosts={name: _host(entry) for name, entry in _named(owners, "hosts")},
+        shares=parse_shares(shares) if (shares := document.mapping("shares")) else NO_SHARES,
+        quotas=policy_quotas.quotas(document),
+        zone=policy_quotas.billing_zone(document),
+        rates=rates,
     )
-    problems = [
+    problems += [
         Problem(
             code="policy-unused",
             message=f"`{key}` is kept, but this version does not act on it",

@@ -22,6 +22,9 @@ MOST_PROGRAMS = 32
 TICK_US = SECOND_US // TICKS_PER_SECOND
 """A start in ticks is cut: the process may be born so much later."""
 
+MOST_HOLDS = 64
+"""Holds of one process that wait to be told, at most: one that opens and execs for ever has no end of them."""
+
 MONITORS = frozenset((
     "nvidia-smi", "nvidia-persistenced", "nvidia-modprobe", "nvidia-settings", "nv-hostengine", "dcgm-exporter",
     "dcgmi",
@@ -60,6 +63,28 @@ class Ran:
         return mine is not None and _is_same_exe(mine, text) and text.command.startswith(mine.command)
 
 
+@dataclass(slots=True)
+class Hold:
+    """One program's holding of one device's node, as far as events tell: from its first open to its exec or exit.
+
+    Args:
+        number: counted up over the life of the process.
+        minor: of the device node.
+        opened_us, opened_boot_us: first open, or when a snapshot found it, by either clock.
+        is_found: a snapshot found it: it was opened earlier.
+        let_go_us: the exec that let go of it, wall clock; None where the program did not become another one.
+        told: whether its end was told; None where nothing of it was.
+    """
+
+    number: int
+    minor: int
+    opened_us: int
+    opened_boot_us: int
+    is_found: bool
+    let_go_us: int | None = None
+    told: bool | None = None
+
+
 @dataclass(slots=True, eq=False)
 class Life:
     """One process, as events told of it.
@@ -70,15 +95,14 @@ class Life:
         seen_us: wall clock of the last event of it, or reading.
         ran: its programs, in order, the latest :data:`MOST_PROGRAMS`; empty where events never said.
         let_go: how many before them.
-        opened: first open by minor number of the device node, wall clock.
-        found: those of these minors that a snapshot found it holding: it opened them earlier.
+        holds: holdings of device nodes that are not over, or not told to their end, in order.
+        held: how many there were.
         open_boot_us: its last open, by the boot-time clock.
         died_us, died_boot_us: its exit; None and 0 while it lives. Where no event told its exit, the last it was seen.
         exit_seen: an event told its exit.
         died_look: the number of the look that came next.
         told: how many of its programs were told.
         told_dead: that it ended was told.
-        told_opens: minors told, with whether their end was.
         read_us: when ``/proc`` was last compared, wall clock; 0 before.
         read_boot_us: no later than that, by the boot-time clock.
         mark: what was compared.
@@ -91,8 +115,8 @@ class Life:
     seen_us: int = 0
     ran: list[Ran] = field(default_factory=list)
     let_go: int = 0
-    opened: dict[int, int] = field(default_factory=dict)
-    found: tuple[int, ...] = ()
+    holds: list[Hold] = field(default_factory=list)
+    held: int = 0
     open_boot_us: int = 0
     died_us: int | None = None
     died_boot_us: int = 0
@@ -100,7 +124,6 @@ class Life:
     died_look: int = 0
     told: int = 0
     told_dead: bool = False
-    told_opens: dict[int, bool] = field(default_factory=dict)
     read_us: int = 0
     read_boot_us: int = 0
     mark: int | None = None
@@ -121,6 +144,24 @@ class Life:
             del self.ran[0]
             self.let_go += 1
             self.told = max(0, self.told - 1)
+
+    def opens(self, minor: int, at_us: int, boot_us: int, *, is_found: bool) -> bool:
+        """It asks for a device's node, or is found holding it; False where its present program has it already."""
+        if any(hold.minor == minor and hold.let_go_us is None for hold in self.holds):
+            return False
+        self.holds.append(Hold(self.held, minor, at_us, boot_us, is_found))
+        self.held += 1
+        return True
+
+    def lets_go(self, at_us: int, boot_us: int) -> bool:
+        """An exec closes what its program had open (libcuda and NVML open with O_CLOEXEC); whether there was any.
+
+        What is inherited all the same, the next snapshot finds.
+        """
+        closed = [hold for hold in self.holds if hold.let_go_us is None and hold.opened_boot_us <= boot_us]
+        for hold in closed:
+            hold.let_go_us = at_us
+        return bool(closed)
 
     def settles_doubt(self) -> bool:
         """Its program is seen to be what it was: the doubt goes, where it was not told yet. False if it was."""

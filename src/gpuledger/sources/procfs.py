@@ -200,7 +200,7 @@ def identity_text(
     return IdentityText(
         exe=exe,
         command=redact(words) or redact((f"[{comm}]",)),
-        cwd=cwd if cwd.startswith("/") else "",
+        cwd=redact((cwd,)) if cwd.startswith("/") else "",
         user=user,
         uid=uid,
         cgroup=membership.path,

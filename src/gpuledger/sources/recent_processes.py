@@ -11,7 +11,8 @@ from collections import deque
 
 from gpuledger.model.moments import SECOND_US
 from gpuledger.sources.process_events import NVIDIA_MAJOR, Happened, ProcessEvent
-from gpuledger.sources.process_lives import TICK_US, Life, Ran
+from gpuledger.sources.process_lives import MOST_HOLDS, TICK_US, Life, Ran
+from gpuledger.sources.urgent_events import LAST_DEVICE_MINOR
 
 MOST_DEAD = 65_536
 """Ended processes kept at most: a storm of exits between two looks, at about a kilobyte each."""
@@ -26,9 +27,6 @@ and the next look reads it."""
 
 OPEN_NAMES_US = SECOND_US // 10
 """The driver's start of a context follows the open that made it within this."""
-
-_LAST_DEVICE_MINOR = 253
-"""Above it are ``nvidia-modeset`` (254) and ``nvidiactl`` (255), which are no device."""
 
 
 class RecentProcesses:
@@ -67,6 +65,8 @@ class RecentProcesses:
         life.seen_us = max(at_us, life.seen_us)
         if happened is Happened.EXEC:
             life.execs(event, at_us)
+            if life.lets_go(at_us, event.boot_us):
+                self._touch(life)
         elif happened is Happened.FORK:
             parent = self.living(event.parent)
             if parent is not None and parent.ran and not life.ran:
@@ -143,7 +143,7 @@ class RecentProcesses:
     def _bury(self, life: Life, at_us: int, boot_us: int, look: int) -> None:
         life.died_us, life.died_boot_us, life.died_look = at_us, boot_us, look
         self._dead.append(life)
-        if life.opened:
+        if life.holds:
             self._touch(life)
         while len(self._dead) > MOST_DEAD:
             oldest = self._dead.popleft()
@@ -182,18 +182,20 @@ class RecentProcesses:
         )
 
     def _open(self, life: Life, event: ProcessEvent, at_us: int) -> None:
-        is_device = event.major == NVIDIA_MAJOR and event.minor <= _LAST_DEVICE_MINOR
+        is_device = event.major == NVIDIA_MAJOR and event.minor <= LAST_DEVICE_MINOR
         if event.happened is Happened.OPEN:
             life.open_boot_us = max(event.boot_us, life.open_boot_us)
-        if is_device and life.pid != self._own_pid and not life.is_monitor and event.minor not in life.opened:
-            life.opened[event.minor] = at_us
-            if event.happened is Happened.HOLD:
-                life.found += (event.minor,)
+        if not is_device or life.pid == self._own_pid or life.is_monitor:
+            return
+        if life.opens(event.minor, at_us, event.boot_us, is_found=event.happened is Happened.HOLD):
             self._touch(life)
+            if len(life.holds) > MOST_HOLDS:
+                del life.holds[0]
+                self.dropped += 1
 
     def _touch(self, life: Life) -> None:
         self.touched[id(life)] = life
         if len(self.touched) > MOST_TOUCHED:
             oldest = self.touched.pop(next(iter(self.touched)))
-            oldest.opened.clear()  # so that a snapshot finds it anew
+            oldest.holds.clear()  # so that a snapshot finds it anew
             self.dropped += 1

@@ -90,6 +90,13 @@ _APART: dict[str, tuple[str, ...]] = {
     "openssl": ("-k", "-K", "-pass", "-passin", "-passout"), "wandb": (),
 }  # fmt: skip
 """The same in the word after. Docker's -p is a port everywhere but in ``login``."""
+_USER_OPTIONS = frozenset({"-u", "-U", "--user", "--proxy-user", "--auth", "-a"})
+"""Options that whatever program takes for a user and password in one word, as curl does."""
+_USER_AND_PASSWORD = re.compile(r"([\"']?[^\s:/\"'=]{1,64}:)(?!//)(\S+)")
+_HOST_AND_PORT = re.compile(r"[\"']?(?:[0-9]+|localhost|[^:]*\.[^:]*):[0-9]{1,5}[\"']?")
+"""``bob:SECRET``; ``1000:1000`` is a user and a group, ``10.0.0.1:80`` has a port, ``https://`` is a scheme."""
+_GLUED_PASSWORD = re.compile(r"-p(?![a-z_:]*$|[0-9.,:/-]*$|[/~.=])[^\s=]{4,}")
+"""``-pSECRET`` of programs that nobody listed; not ``-pthread``, ``-p8080``, ``-p5000:5000``, ``-p/path``."""
 _ONLY_LOGIN = frozenset({"docker", "podman", "nerdctl", "helm", "az"})
 
 
@@ -119,6 +126,7 @@ class _Reader:
         self._pending = Secrecy.NO
         self._named = Secrecy.NO  # of a bare name just read, which an operator may follow
         self._is_behind_option = False
+        self._takes_user = False
         self._program = ""
         self._is_login = False
 
@@ -181,6 +189,14 @@ class _Reader:
         shown = _by_name(piece)
         if shown != piece:
             return _by_shape(shown)
+        if _GLUED_PASSWORD.fullmatch(piece):
+            return "-p" + REDACTED
+        takes_user, self._takes_user = self._takes_user, piece in _USER_OPTIONS
+        if takes_user and (user := _user_of(piece)):
+            return user + REDACTED
+        name, equals, value = piece.partition("=")
+        if equals and name in _USER_OPTIONS and (user := _user_of(value)):
+            return f"{name}={user}{REDACTED}"
         self._pending = self._expects(piece)
         if self._pending is not Secrecy.NO:
             return piece
@@ -222,6 +238,12 @@ class _Reader:
             self._program, self._is_login = name, False
         elif name == "login":
             self._is_login = True
+
+
+def _user_of(piece: str) -> str:
+    """The user of a login in one word, with its colon; empty where it is none."""
+    login = _USER_AND_PASSWORD.fullmatch(piece)
+    return "" if login is None or _HOST_AND_PORT.fullmatch(piece) else login[1]
 
 
 def _is_plain(bare: str, secrecy: Secrecy) -> bool:
@@ -317,10 +339,15 @@ def _end_of_part(text: str, at: int) -> int:
 def _end_of_brackets(text: str, at: int) -> int:
     """Behind the bracket that closes the one here, or the text's end."""
     opening, closing, depth = text[at], _BRACKETS[text[at]], 0
-    for place in range(at, len(text)):
-        depth += (text[place] == opening) - (text[place] == closing)
+    while at < len(text):
+        mark = text[at]
+        if mark in "\"'":
+            found = text.find(mark, at + 1)  # a bracket in quotes closes nothing
+            at = found if found >= 0 else len(text)
+        depth += (mark == opening) - (mark == closing)
+        at += 1
         if depth == 0:
-            return place + 1
+            return min(at, len(text))
     return len(text)
 
 

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from gpuledger.errors import BadInput, Misconfigured
+from gpuledger.model.addresses import device_named
 from gpuledger.model.lifecycle import (
     CPU,
     Placement,
@@ -105,7 +106,8 @@ def parse_placement(words: Mapping[str, Any]) -> Placement | None:
         names = devices.split(",") if isinstance(devices, str) else devices
         if not isinstance(names, list | tuple):
             raise Misconfigured("bad-placement", f"devices {devices!r}", hint="a number, or UUIDs with commas")
-        listed = tuple(sorted(_text("a device", name).strip() for name in names))
+        machine = _text("machine", given.get("machine", ""))
+        listed = tuple(sorted(device_named(_text("a device", name).strip(), machine) for name in names))
         count = len(listed)
         if "" in listed:
             raise Misconfigured("bad-placement", "a device without a UUID", hint="--devices UUID,UUID")

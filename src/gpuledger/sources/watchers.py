@@ -7,6 +7,7 @@ processes that lived and died between two looks, each with its own times.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -37,9 +38,12 @@ class Watcher(Protocol):
 
     Attributes:
         method: ``poll``, or the event source's name; stands in the watch, beside the agent's interval.
+        urgent: set when a look should come before its time, cleared by who looks, before the driver is read; None
+            where nothing tells.
     """
 
     method: str
+    urgent: threading.Event | None
 
     def look(self, pids: Collection[int], now_us: int, *, restarted: Collection[int] = ()) -> NamesLook:
         """Name these pids.
@@ -80,6 +84,7 @@ class PollWatcher:
     """
 
     method = "poll"
+    urgent: threading.Event | None = None
 
     def __init__(self, *, clock: Clock, proc: Path = PROC) -> None:
         self._clock = clock

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gpuledger.model.missing import Missing
-from gpuledger.model.readings import DeviceReading, FinishedRow
+from gpuledger.model.readings import DeviceReading, FinishedRow, Reading
 from gpuledger.model.reasons import UnknownReason
+from gpuledger.model.rows import DriverRecord
 
 RING_ROWS = 128
 """Finished rows that the driver keeps for each GPU, whatever "buffer size 4000" suggests."""
@@ -76,6 +77,10 @@ class AccountingList:
             return set()
         return {row.pid for row in device.finished if row_key(row) not in self.known}
 
+    def has(self, pid: int, started_us: int | Missing) -> bool:
+        """Whether the context of a pid with this start has its finished row in the list."""
+        return not isinstance(started_us, Missing) and (pid, started_us) in self.known
+
     def _loss(self, device: DeviceReading, fresh: int, *, lost_all: bool) -> tuple[str, str]:
         # rows that were pushed out between the list and their own reading were listed all the same
         full = len(device.finished) >= RING_ROWS or (
@@ -117,3 +122,22 @@ def pids(device: DeviceReading) -> set[int]:
 def remembered(rows: Iterable[FinishedRow]) -> set[_Key]:
     """The keys of rows read back from a ledger after a restart."""
     return {row_key(row) for row in rows}
+
+
+def driver_record(
+    row: FinishedRow, *, host: str, device: str, reading: Reading, at_us: int, driver_epoch: str
+) -> DriverRecord:
+    """The ledger's row of a finished row. The driver's load only matters where there is no start time."""
+    return DriverRecord(
+        host=host,
+        device=device,
+        pid=row.pid,
+        started_at_us=row.started_at_us,
+        context_ms=row.context_ms,
+        peak_memory_mib=row.peak_memory_mib,
+        gpu_percent=row.gpu_percent,
+        memory_percent=row.memory_percent,
+        read_at_us=at_us,
+        method=reading.method,
+        driver_epoch=driver_epoch if isinstance(row.started_at_us, Missing) else "",
+    )

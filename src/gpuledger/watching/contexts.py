@@ -13,7 +13,10 @@ from gpuledger.model.readings import LivingContext, Named
 from gpuledger.model.rows import Sighting
 
 START_TOLERANCE_US = 2_000_000
-"""Two readings of one context's start agree within this: an exec and a driver stamp use different clocks."""
+"""An exec, an open and the driver's stamp of one context agree within this: they use different clocks."""
+
+SAME_START_US = 1_000
+"""Two readings of one context's start by the driver agree within this: it is stamped once and kept (gpu_acct.c)."""
 
 BUSY_BUFFER_MS = 10_000
 """The driver's utilisation samples reach back about 10 s (72 samples of a shared buffer, ``gpu_acct.c``)."""
@@ -60,7 +63,7 @@ class LiveContext:
             return False
         if isinstance(self.started_at_us, Missing) or isinstance(seen.started_at_us, Missing):
             return True
-        return abs(self.started_at_us - seen.started_at_us) <= START_TOLERANCE_US
+        return abs(self.started_at_us - seen.started_at_us) <= SAME_START_US
 
     def look(self, seen: LivingContext, named: Named | None, *, boot_id: str, at_us: int, longest_us: int) -> None:
         """Add one look: samples count back to the look before, ``longest_us`` at most."""

@@ -7,75 +7,33 @@ append, again and again if need be, since appending twice changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import hour_floor
-from gpuledger.model.readings import DeviceReading, FinishedRow, LivingContext, Named, NamesLook, Reading
+from gpuledger.model.readings import DeviceReading, LivingContext, Named, NamesLook, Reading
 from gpuledger.model.reasons import BY_EVENTS, UnknownReason
-from gpuledger.model.rows import DeviceEvent, DriverRecord, Row, Sighting, Watch
-from gpuledger.watching.accounting import AccountingList
+from gpuledger.model.rows import Row, Sighting, Watch
+from gpuledger.watching.accounting import AccountingList, driver_record
 from gpuledger.watching.contexts import LiveContext, first_look
 from gpuledger.watching.devices import changes, device_rows, losses
 from gpuledger.watching.identities import Identities
+from gpuledger.watching.memory import Beat, Memory
 from gpuledger.watching.opens import Opens
 from gpuledger.watching.spans import WatchSpan
 
 STEP_TOLERANCE_US = 2_000_000
 """A wall clock that moves against the boot-time clock by more than this was set, not slewed."""
 
+SLOW_US = 1_000_000
+"""Who reads longer than this does not know when what is new to it began: half of what a look and a row may differ."""
+
 _NOTHING_LISTED = AccountingList()
 """What is remembered of a device that was never seen."""
 
 _NAMES = ""
 """The device of the naming watch: it watches the whole host."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
-    """The rhythm of looking.
-
-    Args:
-        interval_us: time between two looks.
-        flush_us: longest time that a span stays unwritten.
-    """
-
-    interval_us: int
-    flush_us: int
-
-    @property
-    def interval_ms(self) -> int:
-        """Time between two looks, ms."""
-        return self.interval_us // 1000
-
-    @property
-    def gap_us(self) -> int:
-        """A pause longer than this is a gap in watching, not a late look."""
-        return max(3 * self.interval_us, 5_000_000)
-
-    @property
-    def longest_sample_us(self) -> int:
-        """A sample counts for two polls at most."""
-        return 2 * self.interval_us
-
-
-@dataclass(slots=True, kw_only=True)
-class Memory:
-    """What a restarted observer knows of the run before, read back from the ledger.
-
-    Args:
-        devices: last event by device UUID.
-        lists: rows of each device that the driver may still list, and its last known mode.
-        contexts: contexts that were alive at the last look, by (device, pid).
-        looked_us: the last look by (source, device), as in a watch. Empty at the first run.
-    """
-
-    devices: dict[str, DeviceEvent] = field(default_factory=dict)
-    lists: dict[str, AccountingList] = field(default_factory=dict)
-    contexts: dict[tuple[str, int], LiveContext] = field(default_factory=dict)
-    looked_us: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 class Observer:
@@ -134,8 +92,13 @@ class Observer:
             if (seen.device, seen.pid) not in self._contexts
         }
 
-    def look(self, reading: Reading, names: NamesLook, *, at_us: int, boot_us: int) -> list[Row]:
-        """One look: every row that it makes known."""
+    def look(self, reading: Reading, names: NamesLook, *, at_us: int, boot_us: int, lasted_us: int = 0) -> list[Row]:
+        """One look: every row that it makes known.
+
+        Args:
+            at_us, boot_us: when it began: what had happened by then, it saw.
+            lasted_us: how long the driver took to be read; on a busy machine seconds.
+        """
         rows: list[Row] = []
         stepped = self._clock_step(at_us, boot_us, reading.method, rows)
         status = UnknownReason.EVENTS_LOST if names.lost else "ok"
@@ -155,7 +118,10 @@ class Observer:
                 self._watch(uuid, "driver", reading.method, at_us, UnknownReason.DEVICE_LOST, rows, stepped=stepped)
         living = {(seen.device, seen.pid): seen for whole in reading.devices.values() for seen in whole.living}
         self._gone(living, present, names, reading.method, at_us, rows)
-        self._alive(living, names, reading.method, at_us, rows, stepped=stepped)
+        settling = {whole.uuid for whole in reading.devices.values() if whole.accounting == "enabled"}
+        self._alive(
+            living, names, reading.method, at_us, rows, stepped=stepped, undated=settling if lasted_us > SLOW_US else ()
+        )
         rows.extend(self._identities.look(names, {pid for _, pid in living}, starts, touched, at_us=at_us))
         due_us = self._flushed_at_us + self.beat.flush_us
         if at_us >= due_us or hour_floor(at_us) != hour_floor(self._flushed_at_us):
@@ -294,6 +260,8 @@ class Observer:
             device.uuid, "driver", reading.method, at_us, told.status, rows,
             loss=told.loss, fresh=len(found.fresh), living=len(device.living), detail=told.detail, stepped=stepped,
         )  # fmt: skip
+        span = self._spans["driver", device.uuid]
+        rows.extend(span.gap(low, high, UnknownReason.ROW_FREED, sentence) for low, high, sentence in told.freed)
 
     def _gone(
         self,
@@ -307,7 +275,12 @@ class Observer:
         """Contexts no longer there, or followed by another of the same pid: written with the look that missed them."""
         for key, context in list(self._contexts.items()):
             seen, named = living.get(key), names.current.get(context.pid)
-            if seen is not None and context.is_same(seen, named):
+            # while a pid's later context runs, the driver shows the row of the one before (gpu_acct.c)
+            is_settled = self._lists.get(context.device, _NOTHING_LISTED).has(context.pid, context.started_at_us)
+            let_go_us = self._opens.lets_go(
+                context.device, context.pid, context.start_ticks, since_us=context.last_look_us, until_us=at_us
+            )
+            if seen is not None and context.is_same(seen, named) and not is_settled and let_go_us is None:
                 continue
             if seen is None and context.device not in present:
                 rows.extend(self._unwritten([context], method))
@@ -315,7 +288,9 @@ class Observer:
             lives_on = context.pid in names.unreadable or (
                 named is not None and context.start_ticks in (0, named.start_ticks)
             )
-            gone_us = context.ends(names.exits.get((context.pid, context.start_ticks)), at_us)
+            lives_on |= let_go_us is not None
+            exited_us = names.exits.get((context.pid, context.start_ticks)) if let_go_us is None else let_go_us
+            gone_us = context.ends(exited_us, at_us)
             rows.append(context.write(host=self._host, method=method, gone_at_us=gone_us, died=not lives_on))
             del self._contexts[key]
 
@@ -328,7 +303,14 @@ class Observer:
         rows: list[Row],
         *,
         stepped: bool,
+        undated: Collection[str],
     ) -> None:
+        """Contexts that are there.
+
+        Args:
+            undated: devices whose rows tell of a new context, and on which this look cannot say when one began: it
+                waits for the next look, or for its row, beside which it would count.
+        """
         gap_us, longest_us = self.beat.gap_us, self.beat.longest_sample_us
         for key, seen in living.items():
             named = names.current.get(seen.pid)
@@ -337,6 +319,8 @@ class Observer:
                 rows.append(proven.write(host=self._host, method=method))
             if held is not None and (stepped or at_us - held.last_look_us <= gap_us):
                 held.look(seen, named, boot_id=self._boot_id, at_us=at_us, longest_us=longest_us)
+                continue
+            if held is None and seen.device in undated and isinstance(seen.started_at_us, Missing):
                 continue
             self._contexts[key] = self._begin(seen, named, held, method, at_us, rows)
 
@@ -370,22 +354,3 @@ class Observer:
             rows.append(proven.write(host=self._host, method=method))
         rows.append(context.write(host=self._host, method=method))
         return context
-
-
-def driver_record(
-    row: FinishedRow, *, host: str, device: str, reading: Reading, at_us: int, driver_epoch: str
-) -> DriverRecord:
-    """The ledger's row of a finished row. The driver's load only matters where there is no start time."""
-    return DriverRecord(
-        host=host,
-        device=device,
-        pid=row.pid,
-        started_at_us=row.started_at_us,
-        context_ms=row.context_ms,
-        peak_memory_mib=row.peak_memory_mib,
-        gpu_percent=row.gpu_percent,
-        memory_percent=row.memory_percent,
-        read_at_us=at_us,
-        method=reading.method,
-        driver_epoch=driver_epoch if isinstance(row.started_at_us, Missing) else "",
-    )

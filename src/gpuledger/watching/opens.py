@@ -1,22 +1,31 @@
 """Who opened which device, look after look, and what that proves. An open by itself is no use.
 
 In: what a watcher tells of opens, and what the driver lists. Out: whether a device was idle or its list lost
-rows, and sightings of contexts whose rows the driver is known to have lost. ``nvidia-smi`` and this agent
-open the nodes too; watchers leave such opens out.
+rows, sightings of contexts whose rows the driver is known to have lost, and spans of which that is not known.
+``nvidia-smi`` and this agent open the nodes too; watchers leave such opens out.
+
+Each program of a process can hold a device anew: an exec closes what its program had open. The driver keeps
+one finished row a pid, so the row of a later holding frees that of an earlier one. Of a holding that no look
+saw, that left no row, and that was followed by one that did:
+
+1. a look read the list between the two, without a row: there was none, so it only had the device open;
+2. an earlier holding of the same process is known to have been a context: it is booked from open to exec;
+3. else it may have been a context or a mere open: its time is ``row-freed``, and no amount.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US
-from gpuledger.model.readings import DeviceReading, FinishedRow, NamesLook
+from gpuledger.model.readings import DeviceReading, FinishedRow, LivingContext, NamesLook
 from gpuledger.model.reasons import IDLE, IDLE_MEANING, UnknownReason
 from gpuledger.model.rows import Sighting
 from gpuledger.watching.accounting import ListLook
 from gpuledger.watching.contexts import START_TOLERANCE_US
+from gpuledger.watching.holding import STAMP_US, Holding, Process, maker, where
 
 LOOKS_TO_SETTLE = 2
 """The kernel tells an exit before the process's files are closed, and the driver settles at the last close: a row
@@ -25,6 +34,10 @@ can be one look late."""
 KEPT_UNREAD_US = 10 * MINUTE_US
 """Ended openers of a device that is not read are kept so long: it may be left out of a look or two, or not be ours."""
 
+MOST_USERS = 4096
+"""Processes known to have used a device, remembered at most."""
+
+_READ = ("ok", UnknownReason.EMPTY_LEDGER)
 _UNSAMPLED = Missing("seen by events, not by a look")
 _SHOWN = 5
 
@@ -35,47 +48,15 @@ class Verdict:
 
     Args:
         status, loss, detail: as in a :class:`ListLook`; the status can also be ``idle``.
-        sightings: contexts from open to exit of those whose rows are lost.
+        sightings: contexts from open to exit, or exec, of those whose rows are lost.
+        freed: spans in which the device was held, and it is not known whether a row was lost: since, until, a sentence.
     """
 
     status: str
     loss: str
     detail: str
     sightings: tuple[Sighting, ...]
-
-
-@dataclass(slots=True, kw_only=True)
-class _Opener:
-    """One process that opened a device.
-
-    Args:
-        opened_us, exited_us: first open, or when it was found holding it, and exit; None while it lives.
-        is_found: it was found holding the device: it opened it earlier.
-        begun: its first context was dated by its open; a later one is not.
-        listed: the driver has listed a context of it, alive or finished.
-        lost: the driver is known to have lost rows when this one's would have been written.
-        looks: looks since its exit.
-    """
-
-    opened_us: int
-    exited_us: int | None
-    is_found: bool
-    begun: bool = False
-    listed: bool = False
-    lost: bool = False
-    looks: int = 0
-
-    def can_have_made(self, row: FinishedRow) -> bool:
-        """Whether a finished row of its pid is a context of it."""
-        if isinstance(row.started_at_us, Missing):
-            return True
-        ended_us = row.started_at_us if self.exited_us is None else self.exited_us
-        is_late_enough = self.is_found or self.opened_us - START_TOLERANCE_US <= row.started_at_us
-        return is_late_enough and row.started_at_us <= ended_us + START_TOLERANCE_US
-
-    def held_since(self, at_us: int) -> bool:
-        """Whether it can have had the device open at that moment or later."""
-        return self.exited_us is None or self.exited_us >= at_us
+    freed: tuple[tuple[int, int, str], ...] = ()
 
 
 class Opens:
@@ -88,7 +69,10 @@ class Opens:
     def __init__(self, *, host: str, boot_id: str) -> None:
         self._host = host
         self._boot_id = boot_id
-        self._openers: dict[int, dict[tuple[int, int], _Opener]] = {}
+        self._openers: dict[int, dict[tuple[int, int, int], Holding]] = {}
+        self._users: dict[tuple[int, int, int], int] = {}
+        self._execs: dict[tuple[int, int, int], list[int]] = {}
+        self._taken_us = 0
         self._minors: dict[str, int] = {}
         self._living: set[str] = set()
 
@@ -102,17 +86,26 @@ class Opens:
         self._minors |= read
         known = set(self._minors.values())
         touched: set[tuple[int, int]] = set()
+        # an exec that was read after the driver belongs to what the next look finds
+        kept = {key: [one for one in execs if one >= self._taken_us] for key, execs in self._execs.items()}
+        self._execs = {key: execs for key, execs in kept.items() if execs}
+        self._taken_us = at_us
         for told in names.opened:
-            process = (told.pid, told.start_ticks)
             if told.minor in known:
-                touched.add(process)
+                touched.add((told.pid, told.start_ticks))
             exited_us = None if isinstance(told.exited_at_us, Missing) else told.exited_at_us
+            if exited_us is not None and told.became:
+                self._execs.setdefault((told.minor, told.pid, told.start_ticks), []).append(exited_us)
             openers = self._openers.setdefault(told.minor, {})
-            opener = openers.get(process)
+            key = (told.pid, told.start_ticks, told.number)
+            opener = openers.get(key)
             if opener is None:
-                openers[process] = _Opener(opened_us=told.opened_at_us, exited_us=exited_us, is_found=told.is_found)
+                openers[key] = Holding(
+                    number=told.number, opened_us=told.opened_at_us, exited_us=exited_us, is_found=told.is_found,
+                    became=told.became,
+                )  # fmt: skip
             else:
-                opener.exited_us = exited_us
+                opener.exited_us, opener.became = exited_us, told.became
         for minor in self._openers.keys() - set(read.values()):
             openers = self._openers[minor]
             for process, opener in list(openers.items()):
@@ -128,15 +121,21 @@ class Opens:
                     opener.opened_us, opener.is_found = at_us, True
 
     def begins(self, device: str, pid: int, start_ticks: int) -> int | None:
-        """When the first context of a process can have begun, by its first open; None where no event said, or later.
+        """When the first context of a program can have begun, by its first open; None where no event said, or later.
 
-        Asked once a context: between two contexts of one process its device may be open and unused.
+        Asked once a context: between two contexts of one program its device may be open and unused.
         """
-        opener = self._of(device).get((pid, start_ticks))
+        mine = [one for (of, ticks, _), one in self._of(device).items() if (of, ticks) == (pid, start_ticks)]
+        opener = next((one for one in mine if one.exited_us is None), mine[-1] if mine else None)
         if opener is None or opener.begun:
             return None
         opener.begun = True
         return opener.opened_us
+
+    def lets_go(self, device: str, pid: int, start_ticks: int, *, since_us: int, until_us: int) -> int | None:
+        """The exec by which a process first let go of a device between two looks; None where none was."""
+        execs = self._execs.get((self._minors.get(device, -1), pid, start_ticks), ())
+        return min((at_us for at_us in execs if since_us <= at_us <= until_us), default=None)
 
     def judge(
         self,
@@ -176,16 +175,17 @@ class Opens:
             status, detail = self._idle(device.uuid, from_us)
         is_round = loss == UnknownReason.RING_OVERFLOW
         lost_since_us = (from_us if last_look_us is None else last_look_us) if is_round else None
-        sightings = self._settle(device.uuid, found.fresh, living, lost_since_us, at_us, names.method)
+        self._list(device, found.fresh, at_us, is_read=found.status in _READ and not loss)
+        sightings, freed = self._settle(device.uuid, lost_since_us, at_us, names.method)
         (self._living.add if living else self._living.discard)(device.uuid)
-        return Verdict(status=status, loss=loss, detail=detail, sightings=tuple(sightings))
+        return Verdict(status=status, loss=loss, detail=detail, sightings=tuple(sightings), freed=tuple(freed))
 
-    def _of(self, device: str) -> dict[tuple[int, int], _Opener]:
+    def _of(self, device: str) -> dict[tuple[int, int, int], Holding]:
         return self._openers.get(self._minors.get(device, -1), {})
 
     def _idle(self, device: str, since_us: int) -> tuple[str, str]:
         """An empty list, no event lost, no driver let go: idle, unless somebody had the device open."""
-        pids = sorted(pid for (pid, _), opener in self._of(device).items() if opener.held_since(since_us))
+        pids = sorted({pid for (pid, _, _), opener in self._of(device).items() if opener.held_since(since_us)})
         if not pids:
             return IDLE, f"proven idle: {IDLE_MEANING}"
         shown = ", ".join(str(pid) for pid in pids[:_SHOWN])
@@ -199,7 +199,7 @@ class Opens:
         rows = {row.pid: row for row in fresh}
         if len(rows) < len(fresh):
             return False
-        for (pid, _), opener in self._of(device.uuid).items():
+        for (pid, _, _), opener in self._of(device.uuid).items():
             if not opener.held_since(since_us - START_TOLERANCE_US) or (opener.exited_us is None and pid in living):
                 continue
             row = rows.pop(pid, None)
@@ -207,42 +207,71 @@ class Opens:
                 return False
         return not rows
 
-    def _settle(
-        self,
-        device: str,
-        fresh: Iterable[FinishedRow],
-        living: Collection[int],
-        lost_since_us: int | None,
-        at_us: int,
-        method: str,
-    ) -> list[Sighting]:
-        """Let go of openers of whom it is decided what they did; the contexts of those whose rows are lost."""
-        rows: dict[int, list[FinishedRow]] = {}
+    def _list(self, device: DeviceReading, fresh: Iterable[FinishedRow], at_us: int, *, is_read: bool) -> None:
+        """Note whose contexts the driver lists, alive or finished, and whose it would list and does not."""
+        openers = self._of(device.uuid)
+        if not openers:
+            return
+        by_pid: dict[int, list[Holding]] = {}
+        for (pid, _, _), opener in openers.items():
+            by_pid.setdefault(pid, []).append(opener)
+        for context in device.living:
+            if (alive := _alive(by_pid.get(context.pid, ()), context, at_us)) is not None:
+                alive.listed = True
+        rows: dict[int, list[int]] = {}
         for row in fresh:
-            rows.setdefault(row.pid, []).append(row)
-        found: list[Sighting] = []
-        openers = self._of(device)
-        for process, opener in list(openers.items()):
-            pid = process[0]
-            own = rows.get(pid, ())
-            if opener.exited_us is None:
-                opener.listed |= pid in living or any(opener.can_have_made(row) for row in own)
+            started_us = row.started_at_us
+            if isinstance(started_us, Missing):
+                for opener in by_pid.get(row.pid, ()):
+                    opener.listed = True
                 continue
-            opener.listed |= any(opener.can_have_made(row) for row in own)
-            opener.looks += 1
-            in_loss = lost_since_us is not None and opener.exited_us >= lost_since_us - START_TOLERANCE_US
-            # a second stint of a pid frees its older row (gpu_acct.c)
-            freed = any(_began_after(row, opener.exited_us + START_TOLERANCE_US) for row in own)
-            opener.lost |= in_loss or freed
+            rows.setdefault(row.pid, []).append(started_us)
+            if (made := maker(by_pid.get(row.pid, ()), started_us)) is not None:
+                made.listed = True
+        for (pid, ticks, _), opener in openers.items():
             if opener.listed:
-                del openers[process]
-            elif opener.looks >= LOOKS_TO_SETTLE and abs(at_us - opener.exited_us) >= START_TOLERANCE_US:
-                del openers[process]
-                if opener.lost:
-                    found.append(self._sighting(device, process, opener.opened_us, opener.exited_us, method))
-        return found
+                process = (self._minors[device.uuid], pid, ticks)
+                self._users[process] = min(opener.number, self._users.get(process, opener.number))
+        for pid, mine in by_pid.items():
+            if len(mine) > 1 or pid in rows:
+                _follow(sorted(mine, key=where), rows.get(pid, ()), at_us, is_read=is_read)
+        while len(self._users) > MOST_USERS:
+            del self._users[next(iter(self._users))]
 
-    def _sighting(self, device: str, process: tuple[int, int], opened_us: int, exited_us: int, method: str) -> Sighting:
+    def _settle(
+        self, device: str, lost_since_us: int | None, at_us: int, method: str
+    ) -> tuple[list[Sighting], list[tuple[int, int, str]]]:
+        """Let go of holdings of which it is decided what they were.
+
+        Returns:
+            The contexts of those whose rows are lost; and where a row may have been lost.
+        """
+        found: list[Sighting] = []
+        freed: list[tuple[int, int, int]] = []
+        openers = self._of(device)
+        for key, opener in list(openers.items()):
+            pid, ticks, number = key
+            if opener.exited_us is None:
+                continue
+            opener.looks += 1
+            opener.lost |= lost_since_us is not None and opener.exited_us >= lost_since_us - START_TOLERANCE_US
+            if opener.listed:
+                del openers[key]
+            elif (opener.became and opener.followed) or (
+                opener.looks >= LOOKS_TO_SETTLE and abs(at_us - opener.exited_us) >= START_TOLERANCE_US
+            ):  # no row comes late of what has been followed in the same process
+                del openers[key]
+                is_user = self._users.get((self._minors[device], pid, ticks), number) < number
+                # a second stint of a pid frees its older row (gpu_acct.c)
+                is_freed = opener.followed and (not opener.became or is_user)
+                if opener.lost or is_freed:
+                    found.append(self._sighting(device, (pid, ticks), opener, method))
+                elif opener.followed:
+                    freed.append((min(opener.opened_us, opener.exited_us), opener.exited_us, pid))
+        return found, _together(freed)
+
+    def _sighting(self, device: str, process: Process, opener: Holding, method: str) -> Sighting:
+        ended_us = opener.opened_us if opener.exited_us is None else opener.exited_us
         return Sighting(
             host=self._host,
             device=device,
@@ -250,16 +279,59 @@ class Opens:
             boot_id=self._boot_id,
             start_ticks=process[1],
             context_started_at_us=Missing("the driver lost its row"),
-            since_us=min(opened_us, exited_us),
-            until_us=exited_us,
+            since_us=min(opener.opened_us, ended_us),
+            until_us=ended_us,
             accounted="unknown",
             samples=0,
             peak_memory_mib=_UNSAMPLED,
-            gone_at_us=exited_us,
-            process_died=1,
+            gone_at_us=ended_us,
+            process_died=int(not opener.became),
             method=method,
         )
 
 
-def _began_after(row: FinishedRow, at_us: int) -> bool:
-    return not isinstance(row.started_at_us, Missing) and row.started_at_us > at_us
+def _alive(openers: Iterable[Holding], context: LivingContext, at_us: int) -> Holding | None:
+    """The holding of a context that a look saw alive, of those of its pid."""
+    ordered = sorted(openers, key=where)
+    if not isinstance(context.started_at_us, Missing):
+        return maker(ordered, context.started_at_us)
+    # events are read after the driver: the first that had not ended when it was read is the one that was seen
+    return next((one for one in ordered if one.held_since(at_us)), None)
+
+
+def _follow(openers: Sequence[Holding], rows: Iterable[int], at_us: int, *, is_read: bool) -> None:
+    """Whether holdings that left no row were followed, on their pid, by a context that freed it.
+
+    Args:
+        openers: of one pid, in order.
+        rows: starts of the new rows of that pid.
+        is_read: the list was read, and told what it holds.
+    """
+    last_us = max(rows, default=None)
+    for place, opener in enumerate(openers):
+        if opener.exited_us is None or opener.listed or opener.cleared:
+            continue
+        if last_us is not None and last_us >= opener.exited_us - STAMP_US:
+            opener.followed = True
+        elif is_read and any(at_us >= later.opened_us for later in openers[place + 1 :]) and not opener.followed:
+            opener.cleared = True  # its close came before the next open, so its row would be there
+
+
+def _together(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, str]]:
+    """Spans that touch as one, each with who held the device."""
+    joined: list[tuple[int, int, list[int]]] = []
+    for since_us, until_us, pid in sorted(spans):
+        if joined and since_us <= joined[-1][1] + START_TOLERANCE_US:
+            low, high, pids = joined[-1]
+            joined[-1] = (low, max(high, until_us), [*pids, pid])
+        else:
+            joined.append((since_us, until_us, [pid]))
+    return [(low, high, _told(pids)) for low, high, pids in joined]
+
+
+def _told(pids: Sequence[int]) -> str:
+    each = sorted(set(pids))
+    more = f" and {len(each) - _SHOWN} more" if len(each) > _SHOWN else ""
+    shown = ", ".join(str(pid) for pid in each[:_SHOWN])
+    times = "once" if len(pids) == 1 else f"{len(pids)} times"
+    return f"pid {shown}{more} let go of the device {times} by exec and held it anew before its row could be read"

@@ -1,0 +1,217 @@
+"""The rules of quotas: which apply to a request, whether it fits, and when it will.
+
+Pure: holders and amounts in, verdicts out. Every quota that matches applies, so the smallest decides; all are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import tzinfo
+from fnmatch import fnmatchcase
+from fractions import Fraction
+
+from gpuledger.accounting.periods import period_of
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import HOUR_US, iso
+from gpuledger.model.quotas import EACH, NEVER_FITS, Bound, FullDevice, Holder, Per, Quota, QuotaUse, Scope
+
+NONE = Fraction(0)
+_SHOWN = 3
+
+
+def bounds(
+    quotas: Iterable[Quota], *, user: str, team: str, roles: Collection[str], class_name: str
+) -> tuple[Bound, ...]:
+    """The quotas that bind a request, in the order of the policy.
+
+    Args:
+        quotas: of the policy in force.
+        user, team: whose it is; ``-`` or empty where nothing names one: then no quota of that kind binds.
+        roles: that the user has.
+        class_name: of what is asked for.
+    """
+    names = {Scope.USER: _named(user), Scope.TEAM: _named(team), Scope.ROLE: sorted(set(roles)) if _named(user) else []}
+    return tuple(
+        Bound(quota=quota, name=name, user=user if quota.scope is Scope.ROLE else "")
+        for quota in quotas
+        if counts(quota, class_name)
+        for name in names[quota.scope]
+        if quota.name in (EACH, name)
+    )
+
+
+def counts(quota: Quota, class_name: str) -> bool:
+    """Whether a quota counts devices of a class. A pattern that fits no class counts none."""
+    return not quota.class_glob or fnmatchcase(class_name, quota.class_glob)
+
+
+def use_of(
+    bound: Bound,
+    holders: Iterable[Holder],
+    *,
+    asked: Fraction,
+    at_us: int,
+    ends_us: int | Missing,
+    zone: tzinfo,
+    spent: Callable[[Bound, int], Fraction],
+    is_asked: bool = True,
+) -> QuotaUse:
+    """What of a quota is used, and whether a request fits into what is left.
+
+    Devices at once: the sum of what is held, confirmed or not, with what is asked for. Device-hours: those used in the
+    period, those that holders will still use by the ends that they gave, and those asked for, each until the end of
+    the period; who gives no end asks only that something is left.
+
+    Args:
+        bound: the quota, and whose.
+        holders: everybody of that user or team, the asking workload itself left out.
+        asked: devices asked for; 0 where nothing is.
+        at_us: now.
+        ends_us: when who asks expects to be done.
+        zone: where periods begin.
+        spent: device-seconds that a bound has used from a moment until now.
+        is_asked: whether anything is asked for; else the state is told.
+    """
+    quota = bound.quota
+    known, unknown = _counted(quota, holders, at_us)
+    since_us, until_us = period_of(at_us, quota.per, zone)
+    wanted: Fraction | Missing
+    if quota.per is Per.AT_ONCE:
+        used, promised, wanted = _sum((_amount(each), 1) for each in known), NONE, asked
+        fits = used + asked <= quota.limit or not asked
+    else:
+        used = spent(bound, since_us) * Fraction(1, 3600)
+        still = ((_amount(each), _still_us(each.ends_us, at_us, until_us)) for each in known)
+        promised = _sum(still) * Fraction(1, HOUR_US)
+        if isinstance(ends_us, Missing) and asked:
+            wanted, fits = Missing("it gave no end"), used + promised < quota.limit
+        else:
+            wanted = asked * Fraction(_still_us(ends_us, at_us, until_us), HOUR_US)
+            fits = used + promised + wanted <= quota.limit or not asked
+    if not is_asked:
+        wanted, fits = NONE, True
+    if not (fits and is_asked):  # who is shown to people; a yes is given many times a second
+        known.sort(key=_longest)
+    return QuotaUse(
+        bound=bound,
+        since_us=since_us,
+        until_us=until_us,
+        used=used,
+        promised=promised,
+        asked=wanted,
+        fits=fits,
+        holders=tuple(known),
+        unknown=tuple(sorted(unknown, key=_longest)),
+        frees_us=at_us if fits else _frees(quota, known, used, wanted, at_us, until_us),
+    )
+
+
+def full_device(device: str, asked: Fraction, holders: Sequence[Holder], *, at_us: int) -> FullDevice | None:
+    """A named device that has no room for a share; None where it has."""
+    held = sum((_amount(each) for each in holders), NONE)
+    if held + asked <= 1:
+        return None
+    return FullDevice(
+        device=device,
+        asked=asked,
+        holders=tuple(sorted(holders, key=_longest)),
+        frees_us=first_room(holders, held + asked - 1, at_us=at_us),
+    )
+
+
+def first_room(holders: Iterable[Holder], missing: Fraction, *, at_us: int) -> int | Missing:
+    """When so much will have been given back, by the ends that holders gave; Missing with who did not say."""
+    left, silent = missing, list[str]()
+    for holder in sorted(holders, key=lambda each: (_end(each, at_us), each.workload)):
+        end_us = _end(holder, at_us)
+        if end_us == _NEVER:
+            silent.append(_why(holder))
+            continue
+        left -= _amount(holder)
+        if left <= 0:
+            return end_us
+    if not silent:
+        return NEVER_FITS
+    more = f" and {len(silent) - _SHOWN} more" if len(silent) > _SHOWN else ""
+    return Missing(f"{', '.join(silent[:_SHOWN])}{more}")
+
+
+def last_room(moments: Iterable[int | Missing], *, at_us: int) -> int | Missing:
+    """When all of it fits: the last of these; Missing where one is: never goes before not known."""
+    last_us, missing = at_us, list[Missing]()
+    for moment in moments:
+        if isinstance(moment, Missing):
+            missing.append(moment)
+        else:
+            last_us = max(last_us, moment)
+    if not missing:
+        return last_us
+    return NEVER_FITS if NEVER_FITS in missing else Missing("; ".join(dict.fromkeys(each.reason for each in missing)))
+
+
+def _frees(
+    quota: Quota, holders: Sequence[Holder], used: Fraction, asked: Fraction | Missing, at_us: int, until_us: int
+) -> int | Missing:
+    wanted = NONE if isinstance(asked, Missing) else asked
+    if wanted > quota.limit or (quota.per is not Per.AT_ONCE and not quota.limit):
+        return NEVER_FITS
+    if quota.per is not Per.AT_ONCE:
+        return until_us  # hours are not given back: the next period has new ones
+    return first_room(holders, used + wanted - quota.limit, at_us=at_us)
+
+
+def _named(name: str) -> list[str]:
+    return [name] if name not in ("", "-") else []
+
+
+def _amount(holder: Holder) -> Fraction:
+    return NONE if isinstance(holder.amount, Missing) else holder.amount
+
+
+def _counted(quota: Quota, holders: Iterable[Holder], at_us: int) -> tuple[list[Holder], list[Holder]]:
+    """Who holds what a quota counts now: with a known amount, and without."""
+    known, unknown = list[Holder](), list[Holder]()
+    fitting: dict[str, bool] = {}
+    for holder in holders:
+        if not isinstance(holder.lapses_us, Missing) and holder.lapses_us <= at_us:
+            continue
+        name = holder.class_name
+        if name not in fitting:
+            fitting[name] = counts(quota, name)
+        if fitting[name]:
+            (unknown if isinstance(holder.amount, Missing) else known).append(holder)
+    return known, unknown
+
+
+def _sum(products: Iterable[tuple[Fraction, int]]) -> Fraction:
+    """The exact sum of amounts times whole numbers; to add fractions one by one costs ten times as much."""
+    whole: dict[int, int] = {}
+    for amount, times in products:
+        of = amount.denominator
+        whole[of] = whole.get(of, 0) + amount.numerator * times
+    return sum((Fraction(number, of) for of, number in whole.items()), NONE)
+
+
+def _still_us(ends_us: int | Missing, at_us: int, until_us: int) -> int:
+    """Microseconds until an end, within the period; 0 where none was given, or it is over."""
+    return 0 if isinstance(ends_us, Missing) else max(0, min(ends_us, until_us) - at_us)
+
+
+_NEVER = 1 << 63
+
+
+def _end(holder: Holder, at_us: int) -> int:
+    ends = [each for each in (holder.ends_us, holder.lapses_us if holder.is_confirmed else holder.ends_us)
+            if not isinstance(each, Missing)]  # fmt: skip
+    end_us = min(ends, default=_NEVER)
+    return end_us if end_us > at_us else _NEVER
+
+
+def _why(holder: Holder) -> str:
+    if isinstance(holder.ends_us, Missing):
+        return f"{holder.workload} gave no end"
+    return f"{holder.workload} should have ended at {iso(holder.ends_us)}"
+
+
+def _longest(holder: Holder) -> tuple[int, str]:
+    return holder.since_us, holder.workload

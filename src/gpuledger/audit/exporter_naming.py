@@ -1,0 +1,150 @@
+"""Rules of ``audit exporter`` about names: pods that are no users, devices without one, spellings; and blanks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from gpuledger.audit import exporter_checks as checks
+from gpuledger.audit.exporter_rows import NOBODY, Pod
+from gpuledger.audit.exporter_scope import plain
+from gpuledger.audit.exporter_scrape import Scrape, first_line, line_of, listed
+from gpuledger.audit.exporter_words import (
+    FB_USED,
+    GPU_UTIL,
+    HOST_LABELS,
+    MAPPED,
+    PROF,
+    Kind,
+    blank_of,
+    canonical,
+    is_reservation,
+    kind_of,
+    number,
+)
+from gpuledger.audit.exposition import Sample
+from gpuledger.model.durations import several
+from gpuledger.model.findings import Finding
+
+BUSY_MIB = 1024
+"""Memory in use from which a device counts as busy: a driver alone takes less (600 MiB at most on an H200)."""
+
+
+def _blanks(scrape: Scrape) -> Iterator[Finding]:
+    told: dict[tuple[str, str], list[Sample]] = {}
+    for sample in scrape.exposition.samples:
+        if len(sample.value) < 10:  # the least blank has ten digits
+            continue
+        name = canonical(sample.name)
+        figure = number(sample.value)
+        blank = blank_of(name, figure) if figure is not None and kind_of(name) is not Kind.OTHER else ""
+        if blank:
+            told.setdefault((name, blank), []).append(sample)
+    for (name, blank), samples in sorted(told.items()):
+        message = f"{several(len(samples), 'row')} of {name} say {samples[0].value}: {blank}"
+        place = scrape.where(name, samples[0].line)
+        yield Finding(check=checks.BLANK, where=place, message=message)
+
+
+def _zeros(scrape: Scrape) -> Iterator[Finding]:
+    """Pods that read 0: all of a busy device's, or some."""
+    for unit in scrape.rows.units:
+        pods = sorted({pod for metric in MAPPED for pod in unit.figures.get(metric, {})} - {NOBODY})
+        if not pods:
+            continue
+        figures = {pod: [figure for metric in MAPPED for figure in unit.values(metric, pod)] for pod in pods}
+        zero = [pod for pod in pods if figures[pod] and not any(figures[pod])]
+        device = {metric: max(unit.values(metric, NOBODY), default=Decimal(0)) for metric in MAPPED}
+        busy = device[GPU_UTIL] > 0 or device[FB_USED] >= BUSY_MIB
+        shown = f"the device reads {plain(device[GPU_UTIL])} % and {plain(device[FB_USED])} MiB"
+        place = scrape.where(unit.name, first_line(unit))
+        if len(zero) == len(pods) and busy:
+            message = f"every pod of the device reads 0: {listed(list(map(str, zero)))}; {shown}"
+            yield Finding(check=checks.UNMAPPED, where=place, message=message)
+        elif zero and len(zero) < len(pods):
+            message = (
+                f"{listed(list(map(str, zero)))} read 0 beside {several(len(pods) - len(zero), 'pod')} with figures"
+            )
+            yield Finding(check=checks.ZERO_POD, where=place, message=message)
+
+
+def _reservations(scrape: Scrape) -> Iterator[Finding]:
+    for unit in scrape.rows.units:
+        for pod in unit.pods:
+            if is_reservation(pod.namespace, pod.name):
+                held = max(unit.values(FB_USED, pod), default=None)
+                used = f", with {plain(held)} MiB in use" if held is not None else ""
+                message = (
+                    f"{pod} holds the device for a scheduler of fractions{used}: the pods that compute are not named"
+                )
+                line = min(
+                    (line_of(unit, metric, pod) for metric in unit.figures if pod in unit.figures[metric]), default=0
+                )
+                yield Finding(check=checks.RESERVATION, where=scrape.where(unit.name, line), message=message)
+
+
+def _unnamed(scrape: Scrape) -> Iterator[Finding]:
+    """Busy devices without a pod, and texts without labels for pods."""
+    rows = scrape.rows
+    if not rows.samples:
+        return
+    if not rows.pod_label and not rows.exporter_pods:
+        message = "no row has a label for pods; devices can be told apart, and who used them cannot"
+        yield Finding(check=checks.NO_PODS, where=scrape.where("labels", first_line(rows.units[0])), message=message)
+        return
+    for unit in rows.units:
+        if unit.pods:
+            continue
+        util = max(unit.values(GPU_UTIL, NOBODY), default=Decimal(0))
+        memory = max(unit.values(FB_USED, NOBODY), default=Decimal(0))
+        engine = max(unit.values(f"{PROF}GR_ENGINE_ACTIVE", NOBODY), default=Decimal(0))
+        if util > 0 or memory >= BUSY_MIB or engine > Decimal("0.01"):
+            parts = [f"{plain(util)} % busy"] if util else []
+            parts += [f"{plain(memory)} MiB in use"] if memory else []
+            parts += [f"graphics engine active {plain(engine)}"] if engine else []
+            message = f"{', '.join(parts)}, and no pod is named on any row"
+            yield Finding(check=checks.BUSY_UNNAMED, where=scrape.where(unit.name, first_line(unit)), message=message)
+
+
+def _spellings(scrape: Scrape) -> Iterator[Finding]:
+    """Labels and metrics that carry another name than rules expect."""
+    rows = scrape.rows
+    if not rows.samples:
+        return
+    line = first_line(rows.units[0])
+    if rows.pod_label == "exported_pod" or rows.exporter_pods:
+        if rows.pod_label == "exported_pod":
+            holder = rows.pods[0] if rows.pods else Pod("", "?")
+            exporter = rows.exporter_pods[0] if rows.exporter_pods else "another"
+            message = f"the pods that hold devices are in exported_pod ({holder}); pod is {exporter}, the exporter"
+        else:
+            message = f"pod is {rows.exporter_pods[0]}, the exporter itself, and no label names who holds a device"
+        yield Finding(check=checks.EXPORTED, where=scrape.where("labels", line), message=message)
+    firsts = (each[0].name for unit in rows.units for by in unit.figures.values() for each in by.values())
+    old = sorted({name for name in firsts if name[:5] == "dcgm_"})
+    labels = sorted({"uuid", "pod_name", "pod_namespace", "container_name"} & set(rows.labels))
+    if old or labels:
+        parts = [f"metrics {listed(old)}"] if old else []
+        parts += [f"labels {listed(labels, 4)}"] if labels else []
+        message = f"{' and '.join(parts)} have their names of releases before 2.0"
+        yield Finding(check=checks.OLD_NAMES, where=scrape.where("labels", line), message=message)
+    if all(name in rows.labels for name in HOST_LABELS):
+        message = "some rows have Hostname and some hostname: a rule that joins by one loses the other"
+        yield Finding(check=checks.BOTH_HOSTS, where=scrape.where("labels", line), message=message)
+
+
+def _empty_uids(scrape: Scrape) -> Iterator[Finding]:
+    seen: dict[Pod, int] = {}
+    for unit in scrape.rows.units:
+        for pods in unit.figures.values():
+            for pod, samples in pods.items():
+                if pod != NOBODY and pod not in seen and any(row.labels.get("pod_uid") == "" for row in samples):
+                    seen[pod] = samples[0].line
+    if seen:
+        message = f"pod_uid is empty for {listed(list(map(str, sorted(seen))))}"
+        where = scrape.where("labels", min(seen.values()))
+        yield Finding(check=checks.NO_UID, where=where, message=message)
+
+
+NAMING = (_blanks, _zeros, _reservations, _unnamed, _spellings, _empty_uids)
+"""These rules, in the order in which they are tried."""

@@ -1,0 +1,45 @@
+"""Heartbeats of controllers among the watches: whose there are, until when each was alive, how often it beats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy.engine.interfaces import DBAPICursor
+
+from gpuledger.model.missing import Missing
+
+_BEATING = "host = :source AND device = '' AND source = 'controller' AND method = 'heartbeat'"
+
+
+def sources(cursor: DBAPICursor) -> list[str]:
+    """The sources that have a heartbeat: from host to next host by the index."""
+    found: list[str] = []
+    after = ""
+    while True:
+        cursor.execute("SELECT MIN(host) FROM watch WHERE host > :after", {"after": after})
+        name = cursor.fetchall()[0][0]
+        if name is None:
+            return found
+        after = str(name)
+        cursor.execute(f"SELECT 1 FROM watch WHERE {_BEATING} LIMIT 1", {"source": after})  # noqa: S608 constants
+        if cursor.fetchall():
+            found.append(after)
+
+
+def last(cursor: DBAPICursor, source: str, marks: Mapping[str, int]) -> int | Missing:
+    """The last heartbeat of a source that stands within these marks, microseconds UTC."""
+    statement = f"SELECT until_us, writer, number FROM watch WHERE {_BEATING} ORDER BY since_us DESC"  # noqa: S608
+    cursor.execute(statement, {"source": source})
+    while rows := cursor.fetchmany(100):
+        for until_us, writer, number in rows:
+            if number <= marks.get(writer, 0):
+                return int(until_us)
+    return Missing("no heartbeat yet")
+
+
+def interval_us(cursor: DBAPICursor, source: str) -> int:
+    """How often a source said that it beats, last: microseconds; 0 where it said nothing."""
+    statement = f"SELECT interval_ms FROM watch WHERE {_BEATING} ORDER BY since_us DESC LIMIT 1"  # noqa: S608
+    cursor.execute(statement, {"source": source})
+    found = cursor.fetchall()
+    return int(found[0][0]) * 1000 if found else 0

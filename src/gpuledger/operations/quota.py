@@ -1,0 +1,81 @@
+"""``quota``: who has what of each quota in force, what is left of it, and what reservations do not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuledger.accounting.quota import counts
+from gpuledger.ledger.store import Ledger
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import HOUR_US
+from gpuledger.model.quotas import EACH, Bound, Quota, QuotaReport, Scope
+from gpuledger.model.usage import NO_NAME
+from gpuledger.model.workload_rows import WorkloadEvent
+from gpuledger.operations.blind_reserved import reserved_gaps
+from gpuledger.operations.quota_book import QuotaBook
+
+
+def quota(
+    ledger: Ledger, *, user: str = "", team: str = "", role: str = "", class_name: str = "", now_us: int
+) -> QuotaReport:
+    """Each quota in force, with everybody whom it binds.
+
+    Args:
+        ledger: open in either mode.
+        user: only those that bind this user, the team's among them; empty for all.
+        team: only those of this team; empty for all.
+        role: only those of this role; empty for all.
+        class_name: only those that count this class; empty for all.
+        now_us: the moment.
+    """
+    book = QuotaBook(ledger)
+    book.prepare(now_us)
+    policy = book.in_force.policy
+    found = [
+        bound
+        for entry in policy.quotas
+        if not class_name or counts(entry, class_name)
+        for bound in _bound(book, entry, now_us)
+        if _is_asked(book, bound, user=user, team=team, role=role)
+    ]
+    uses = tuple(book.use(bound, now_us=now_us, is_asked=False) for bound in found)
+    since_us = min([now_us - HOUR_US, *(use.since_us for use in uses)])
+    return QuotaReport(
+        at_us=now_us,
+        version=book.in_force.number,
+        uses=uses,
+        unknown=tuple(reserved_gaps(ledger, since_us=max(0, since_us), until_us=now_us, now_us=now_us)),
+        told=not isinstance(ledger.last_moment((WorkloadEvent,)), Missing),
+    )
+
+
+def _bound(book: QuotaBook, entry: Quota, now_us: int) -> Iterator[Bound]:
+    """A quota for everybody whom it binds: whom it names, or each who is known to the policy or holds anything."""
+    policy = book.in_force.policy
+    if entry.scope is Scope.ROLE:
+        for name in sorted(policy.users):
+            for role in sorted(set(policy.users[name].roles)):
+                if entry.name in (EACH, role):
+                    yield Bound(quota=entry, name=role, user=name)
+        return
+    if entry.name != EACH:
+        yield Bound(quota=entry, name=entry.name)
+        return
+    names = {name for scope, name in book.owners(entry.per, now_us) if scope == entry.scope}
+    if entry.scope is Scope.USER:
+        names |= set(policy.users)
+    else:
+        names |= policy.teams
+    for name in sorted(names - {NO_NAME, ""}):
+        yield Bound(quota=entry, name=name)
+
+
+def _is_asked(book: QuotaBook, bound: Bound, *, user: str, team: str, role: str) -> bool:
+    if role and (bound.quota.scope is not Scope.ROLE or bound.name != role):
+        return False
+    if team and bound.holder != (Scope.TEAM, team):
+        return False
+    if not user:
+        return True
+    known = book.in_force.policy.users.get(user)
+    return bound.holder in ((Scope.USER, user), (Scope.TEAM, known.team if known else ""))

@@ -1,0 +1,132 @@
+"""What is remembered of an open ledger for quotas: the policy in force, who holds what, what a period has used.
+
+In: the ledger. Out: each quota with what of it is used. It catches up by each writer's mark, so that one question costs
+what has changed and what the scope holds, however long the history is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from weakref import WeakKeyDictionary
+
+from gpuledger.accounting.periods import period_of
+from gpuledger.accounting.quota import use_of
+from gpuledger.ledger.store import Ledger
+from gpuledger.ledger.workloads import changed_workloads
+from gpuledger.model.missing import Missing
+from gpuledger.model.quotas import NO_END, Bound, Holder, Per, QuotaUse
+from gpuledger.model.rows import Row
+from gpuledger.operations.holdings import KEPT_US, Holdings
+from gpuledger.operations.in_force import InForce
+from gpuledger.operations.spent import Spent
+
+
+class QuotaBook:
+    """The state behind quotas.
+
+    Args:
+        ledger: open in either mode.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._marks: dict[str, int] = {}
+        self._now_us = -1
+        self.in_force = InForce(ledger)
+        self.holdings = Holdings(ledger, self.in_force)
+        self._spent = Spent(ledger, self.in_force)
+        self._is_loaded = False
+
+    def prepare(self, now_us: int) -> None:
+        """Read all that is not remembered; outside of a transaction."""
+        if self.in_force.look(now_us):
+            self._is_loaded = False
+        starts = self._starts(now_us)
+        is_known = self._is_loaded and now_us >= self._now_us - KEPT_US
+        if is_known and (not starts or self._spent.can_tell(now_us, starts)):
+            return
+        marks = self._ledger.marks()
+        self.holdings.load(now_us)
+        if starts:
+            self._spent.load(now_us, starts)
+        self._marks, self._now_us, self._is_loaded = marks, now_us, True
+
+    def catch_up(self, marks: Mapping[str, int], now_us: int) -> bool:
+        """Take in what was written up to these marks; in the transaction that asks.
+
+        Returns whether all is known: else :meth:`prepare` is to be called again, outside of it.
+        """
+        if self.in_force.look(now_us) or not self._is_loaded or now_us < self._now_us - KEPT_US:
+            self._is_loaded = False
+            return False
+        if marks != self._marks:
+            changed = changed_workloads(self._ledger.connection, self._marks, marks)
+            self._spent.look(self._marks, marks)
+            self.holdings.take_in(changed, now_us)
+            self._spent.take_in(changed)
+            self._marks = dict(marks)
+        self._now_us = max(now_us, self._now_us)
+        starts = self._starts(now_us)
+        return not starts or self._spent.can_tell(now_us, starts)
+
+    def took(self, holder: Holder, writer: str, added: Iterable[Row]) -> None:
+        """What this process has just written is known."""
+        self.holdings.put(holder.workload, holder)
+        self._marks[writer] = max(row.number for row in added)
+
+    def use(
+        self,
+        bound: Bound,
+        *,
+        now_us: int,
+        asked: Fraction = Fraction(0),
+        ends_us: int | Missing = NO_END,
+        without: str = "",
+        is_asked: bool = True,
+    ) -> QuotaUse:
+        """What of a quota is used, and whether so much more fits; ``without`` is left out of who holds."""
+        mine = self.holdings.of(bound.holder)
+        return use_of(
+            bound,
+            [holder for holder in mine if holder.workload != without] if without else mine,
+            asked=asked,
+            at_us=now_us,
+            ends_us=ends_us,
+            zone=self.in_force.zone,
+            spent=lambda which, since_us: self._spent.seconds(which, since_us, now_us),
+            is_asked=is_asked,
+        )
+
+    def owners(self, per: Per, now_us: int) -> set[tuple[str, str]]:
+        """Users and teams that hold anything now, or have used anything in the period."""
+        found = {(str(scope), name) for scope, name in self._holding()}
+        if per is not Per.AT_ONCE:
+            since_us, _ = period_of(now_us, per, self.in_force.zone)
+            found |= {(str(scope), name) for scope, name in self._spent.owners(since_us)}
+        return found
+
+    def _holding(self) -> Iterable[tuple[str, str]]:
+        for holder in self.holdings.everybody():
+            yield "user", holder.user
+            yield "team", holder.team
+
+    def _starts(self, now_us: int) -> set[int]:
+        """Where the periods begin that the quotas in force ask about."""
+        periods = {quota.per for quota in self.in_force.policy.quotas} - {Per.AT_ONCE}
+        return {period_of(now_us, per, self.in_force.zone)[0] for per in periods}
+
+
+_BOOKS: WeakKeyDictionary[Ledger, QuotaBook] = WeakKeyDictionary()
+
+
+def book_of(ledger: Ledger) -> QuotaBook:
+    """What is remembered of a ledger for as long as it is open."""
+    if ledger not in _BOOKS:
+        _BOOKS[ledger] = QuotaBook(ledger)
+    return _BOOKS[ledger]
+
+
+def forget_book(ledger: Ledger) -> None:
+    """Remember nothing of it: a call failed on the way."""
+    _BOOKS.pop(ledger, None)

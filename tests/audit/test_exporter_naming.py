@@ -1,0 +1,97 @@
+"""Pods that are no users, devices without one, spellings, and blanks."""
+
+from __future__ import annotations
+
+from exporter_texts import OTHER_UUID, UTIL, UUID, Exporter, mapped, row
+from gpuledger.audit.exporter import audit_exporter
+from gpuledger.model.findings import Finding, Written
+
+
+def struck(text: str) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for finding in audit_exporter(Written(path="scrape", text=text)).findings:
+        found.setdefault(finding.check.id.removeprefix("exporter/"), []).append(finding)
+    return found
+
+
+def test_blanks_are_told_with_what_they_are() -> None:
+    """By metric and kind of blank, with the first line and the number of rows."""
+    text = Exporter().device(util=2147483632).pod("a/x", used=17592186044415).pod("a/y", used=17592186044415).text()
+    util, used = struck(text)["blank-as-figure"]
+    assert util.message == "1 row of DCGM_FI_DEV_GPU_UTIL say 2147483632: DCGM's int32 blank"
+    assert "2 rows of DCGM_FI_DEV_FB_USED say 17592186044415" in used.message
+    assert used.where.line > util.where.line
+
+
+def test_every_pod_at_zero_on_a_busy_device() -> None:
+    """Idle pods do not keep a device busy: its processes are not mapped."""
+    text = Exporter().device(util=90, used=9000).pod("a/x", util=0, used=0).pod("a/y", util=0, used=0).text()
+    (finding,) = struck(text)["pods-without-figures"]
+    assert "the device reads 90 % and 9000 MiB" in finding.message
+    report = audit_exporter(Written(path="x", text=text))
+    assert any("hostPID: true" in step for step in report.checklist)
+
+
+def test_one_pod_at_zero_is_a_note() -> None:
+    """Idle, or not mapped: nobody can tell, so it is no ground for a bill."""
+    text = Exporter().device(util=90).pod("a/x", util=90).pod("a/y", util=0).text()
+    assert "a/y read 0 beside 1 pod with figures" in struck(text)["pod-at-zero"][0].message
+    idle = Exporter().device(util=0, used=4).pod("a/x", util=0, used=0).text()
+    assert not {"pod-at-zero", "pods-without-figures"} & struck(idle).keys()
+
+
+def test_reservation_pods_are_not_the_user() -> None:
+    """Of Run:ai and KAI, by namespace or name."""
+    text = Exporter().pod("kai-resource-reservation/gpu-reservation-x", used=128).text()
+    assert "128 MiB in use" in struck(text)["reservation-pod"][0].message
+
+
+def test_a_busy_device_without_a_pod() -> None:
+    """Beside others that have one; the memory that a driver takes is not busy."""
+    text = mapped().device(gpu=1, uuid=OTHER_UUID, util=55, used=20_000).device(gpu=2, uuid="GPU-2", util=0, used=450)
+    (finding,) = struck(text.text())["busy-without-pod"]
+    assert (finding.where.name, finding.message) == (
+        OTHER_UUID,
+        "55 % busy, 20000 MiB in use, and no pod is named on any row",
+    )
+
+
+def test_no_label_for_pods_at_all() -> None:
+    """The exporter does not ask the kubelet."""
+    text = Exporter().device(util=55).text()
+    assert list(struck(text)) == ["cannot-tell", "no-pod-labels"]
+    report = audit_exporter(Written(path="x", text=text))
+    assert report.checklist[0].startswith("Set DCGM_EXPORTER_KUBERNETES=true")
+
+
+def test_pod_is_the_exporter_itself() -> None:
+    """Without honorLabels: beside exported_pod, and where nobody holds a device."""
+    holder = {"exported_pod": "train", "exported_namespace": "a"}
+    base = {"gpu": "0", "UUID": UUID, "instance": "10.0.0.1:9400", "pod": "nvidia-dcgm-exporter-x"}
+    both = struck(row(UTIL, 5, **base, **holder) + "\n")["exported-labels"][0].message
+    assert (
+        both == "the pods that hold devices are in exported_pod (a/train); pod is nvidia-dcgm-exporter-x, the exporter"
+    )
+    alone = struck(row(UTIL, 5, **base) + "\n")
+    assert "the exporter itself" in alone["exported-labels"][0].message
+    assert "no-pod-labels" not in alone
+
+
+def test_old_names() -> None:
+    """Of metrics, of labels, of both."""
+    labels = {"gpu": "0", "uuid": UUID, "pod_name": "x", "pod_namespace": "a", "container_name": "c"}
+    message = struck(row("dcgm_gpu_utilization", 5, **labels) + "\n")["old-names"][0].message
+    assert message.startswith("metrics dcgm_gpu_utilization and labels container_name, pod_name, pod_namespace, uuid")
+
+
+def test_both_spellings_of_the_host() -> None:
+    """A cluster in the middle of an update."""
+    text = Exporter().device(util=1).text() + Exporter(spelled="hostname").device(uuid=OTHER_UUID, util=1).text()
+    assert "both-host-labels" in struck(text)
+    assert "both-host-labels" not in struck(mapped().text())
+
+
+def test_an_empty_uid() -> None:
+    """The exporter may not read pods, so that nothing can be mapped."""
+    text = Exporter().device(util=1).pod("a/x", util=1, labels={"pod_uid": ""}).text()
+    assert "pod_uid is empty for a/x" in struck(text)["empty-pod-uid"][0].message

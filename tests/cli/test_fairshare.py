@@ -1,0 +1,98 @@
+"""``gpuledger fairshare``: who is next, and why."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+POLICY = """\
+effective_from: 2026-11-01
+owners:
+  users: {alice: {team: vision}, bob: {team: vision}, carol: {team: nlp}}
+  hosts: {n1: {pool: big}}
+shares:
+  half_life: 7d
+  tree:
+    vision: {shares: 40, users: {alice: 1, bob: 1}}
+    nlp: {shares: 60}
+"""
+NOW = ("--now", "2026-11-29T12:00:00Z")
+
+
+@pytest.fixture
+def lab(gpuledger, tmp_path: Path):
+    """Alice held two devices for four hours; bob and carol wait."""
+    policy, told = tmp_path / "policy.yaml", tmp_path / "told.jsonl"
+    policy.write_text(POLICY, encoding="utf-8")
+    held = {"workload": "a1", "user": "alice"}
+    lines = [
+        held | {"state": "provisioning", "at": "08:00", "class": "L4", "machine": "n1", "devices": 2},
+        held | {"state": "running", "at": "08:00"},
+        held | {"state": "stopped", "at": "12:00"},
+        {"workload": "b1", "user": "bob", "state": "pending", "at": "13:00", "requested_class": "L4"},
+        {"workload": "c1", "user": "carol", "state": "pending", "at": "14:00", "requested_class": "L4"},
+    ]
+    for number, line in enumerate(lines):
+        line |= {"id": str(number), "at": f"2026-11-28T{line['at']}:00Z"}
+    told.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert gpuledger("import", "transitions", told, *NOW).status == 0
+    assert gpuledger("apply", policy, *NOW).status == 0
+    return gpuledger
+
+
+def test_who_used_less_is_next(lab) -> None:
+    """As JSON, the contract."""
+    found = lab("fairshare", *NOW, "--format", "json").json
+    assert [(line["account"], line["user"], line["rank"]) for line in found["lines"]] == [
+        ("vision", "", None), ("vision", "alice", 3), ("vision", "bob", 2), ("nlp", "", 1),
+    ]  # fmt: skip
+    assert [one["workload"] for one in found["waiting"]] == ["c1", "b1"]
+    assert found["at"] == "2026-11-29T12:00:00Z"
+
+
+def test_table_csv_one_user_and_one_pool(lab) -> None:
+    """For eyes, for sheets, for bob, for the machine n1."""
+    table = lab("fairshare", *NOW, "--pool", "big")
+    assert (table.status, "Waiting for pool big" in table.out) == (0, True)
+    rows = list(csv.DictReader(io.StringIO(lab("fairshare", "--user", "bob", *NOW, "--format", "csv").out)))
+    assert [(row["account"], row["user"]) for row in rows] == [("vision", ""), ("vision", "bob")]
+
+
+def test_a_past_moment(lab) -> None:
+    """Before anybody waited."""
+    found = lab("fairshare", "--at", "2026-11-28T12:30:00Z", *NOW, "--format", "json").json
+    assert found["waiting"] == []
+    assert lab("fairshare", "--at", "2026-12-01", *NOW).status == 2
+
+
+def test_every_factor_is_explained(lab) -> None:
+    """As a tree, as JSON; a stranger is an error."""
+    assert "factor (3 - 3 + 1)/3 = 0.333333" in lab("fairshare", "--explain", "alice", *NOW).out
+    assert "fair share of nlp" in lab("fairshare", "--explain", "nlp", *NOW, "--format", "json").json["title"]
+    done = lab("fairshare", "--explain", "zoe", *NOW, "--format", "json")
+    assert done.error["code"] == "no-such-share"
+
+
+def test_no_shares_and_no_half_life_are_errors(lab, tmp_path: Path) -> None:
+    """Never off."""
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("shares:\n  tree: {a: {shares: 1}}\n", encoding="utf-8")
+    done = lab("apply", bad, *NOW, "--format", "json")
+    assert (done.error["code"], "bad.yaml:2" in done.error["message"]) == ("policy-missing-key", True)
+    bad.write_text("services: []\n", encoding="utf-8")
+    assert lab("apply", bad, *NOW).status == 0
+    done = lab("fairshare", *NOW, "--format", "json")
+    assert (done.status, done.error["code"]) == (2, "no-shares")
+
+
+def test_without_a_transition_it_is_unknown(gpuledger, tmp_path: Path) -> None:
+    """Status 3."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY, encoding="utf-8")
+    assert gpuledger("apply", policy, *NOW).status == 0
+    done = gpuledger("fairshare", *NOW)
+    assert (done.status, "UNKNOWN" in done.out) == (3, True)

@@ -1,0 +1,26 @@
+"""Heartbeats: whose, until when as far as marks go, and how often."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from control_plane import ControlPlane
+from gpuledger.ledger.heartbeats import interval_us, last, sources
+from gpuledger.ledger.sqlite import bare_cursor
+from gpuledger.model.missing import Missing
+
+
+def test_the_last_heartbeat_within_marks(tmp_path: Path) -> None:
+    """What was written later takes no part; who never beat has none."""
+    plane = ControlPlane(tmp_path / "plane.db")
+    plane.beat(1, interval_ms=60_000)
+    marks = plane.ledger.marks()
+    plane.beat(2, interval_ms=30_000)
+    plane.beat(1, source="other")
+    cursor = bare_cursor(plane.ledger.connection)
+    assert sources(cursor) == ["cp", "other"]
+    assert last(cursor, "cp", marks) == plane.at(1)
+    assert last(cursor, "cp", plane.ledger.marks()) == plane.at(2)
+    assert isinstance(last(cursor, "cp", {}), Missing)
+    assert (interval_us(cursor, "cp"), interval_us(cursor, "nobody")) == (30_000_000, 0)
+    plane.ledger.close()

@@ -1,0 +1,102 @@
+"""Who holds capacity at a moment: names, expected ends, and what is new since a mark."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuledger.ledger import Ledger, holders
+from gpuledger.ledger.sqlite import bare_cursor
+
+
+@pytest.fixture
+def told(ledger: Ledger, make) -> Ledger:
+    """One that runs, one that ended, one that begins later, one that was admitted, one that only waits."""
+    rows = [
+        make.event(1, workload="runs", state="provisioning", at_us=10),
+        make.event(2, workload="runs", sequence=2, state="running", at_us=20),
+        make.event(1, workload="ended", state="running", at_us=10),
+        make.event(2, workload="ended", sequence=2, state="stopped", at_us=20),
+        make.event(1, workload="later", state="provisioning", at_us=60),
+        make.event(1, workload="waits", state="pending", at_us=10),
+        make.event(1, workload="admitted", state="pending", at_us=40),
+        make.hold(1, workload="admitted", sequence=1, at_us=40, expires_at_us=55),
+        make.hold(1, workload="lapsed", sequence=1, at_us=5, expires_at_us=45),
+    ]
+    ledger.append(rows, writer="b.agent", at_us=1)
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("at_us", "until_us", "names"),
+    [
+        (15, 15, {"runs", "ended", "lapsed"}),
+        (30, 30, {"runs", "lapsed"}),
+        (42, 42, {"runs", "admitted", "lapsed"}),
+        (50, 50, {"runs", "admitted"}),
+        (50, 60, {"runs", "admitted", "later"}),
+        (55, 55, {"runs"}),
+        (70, 70, {"runs", "later"}),
+    ],
+)
+def test_who_may_hold_at_a_moment(told: Ledger, at_us: int, until_us: int, names: set[str]) -> None:
+    """By the last event before it, by a hold that has not lapsed, and by what happens soon after."""
+    assert holders.holding_workloads(told.connection, at_us, until_us=until_us, longest_us=50) == names
+
+
+def test_an_end_holds_for_its_own_admission(ledger: Ledger, make) -> None:
+    """Not after a stop, nor once it was admitted again."""
+    rows = [
+        make.event(1, workload="a", sequence=1, state="pending"),
+        make.expected(1, workload="a", at_us=5, until_us=100),
+        make.event(1, workload="b", sequence=1, state="pending"),
+        make.expected(1, workload="b", until_us=100),
+        make.event(2, workload="b", sequence=2, state="stopped"),
+        make.expected(1, workload="c", until_us=100),
+        make.hold(2, workload="c", sequence=2, expires_at_us=50),
+        make.expected(1, workload="d", until_us=100),
+        make.hold(2, workload="d", sequence=2, change="confirmed"),
+        make.expected(3, workload="d", at_us=7, until_us=200),
+    ]
+    ledger.append(rows, writer="b.agent", at_us=1)
+    assert holders.expected_ends(ledger.connection, ["a", "b", "c", "d", "e"]) == {"a": (5, 100), "d": (7, 200)}
+    assert holders.expected_ends(ledger.connection, []) == {}
+
+
+def test_what_came_late_is_told_by_marks(ledger: Ledger, make) -> None:
+    """An event for time before, or any correction; nothing that lies after, and nothing that was seen."""
+    ledger.append([make.event(1, at_us=50)], writer="b.one", at_us=1)
+    seen = ledger.marks()
+    assert not holders.told_before(ledger.connection, seen, ledger.marks(), 60)
+    assert holders.told_before(ledger.connection, {}, seen, 60)
+    ledger.append([make.event(2, at_us=60)], writer="b.two", at_us=1)
+    assert not holders.told_before(ledger.connection, seen, ledger.marks(), 60)
+    ledger.append([make.event(3, at_us=59)], writer="b.two", at_us=1)
+    assert holders.told_before(ledger.connection, seen, ledger.marks(), 60)
+    seen = ledger.marks()
+    ledger.append([make.correction()], writer="b.two", at_us=1)
+    assert holders.told_before(ledger.connection, seen, ledger.marks(), 0)
+
+
+def test_new_heartbeats_are_told_by_source(ledger: Ledger, make) -> None:
+    """The last of each, and no other watch."""
+
+    def beat(source: str, at_us: int) -> object:
+        return make.watch(0, host=source, device="", source="controller", method="heartbeat", since_us=at_us,
+                          until_us=at_us)  # fmt: skip
+
+    ledger.append([beat("a", 5), beat("b", 6), make.watch(1)], writer="b.one", at_us=1)
+    seen = ledger.marks()
+    ledger.append([beat("a", 8), beat("a", 7)], writer="b.one", at_us=1)
+    assert holders.new_beats(ledger.connection, seen, ledger.marks()) == {"a": 8}
+    assert holders.new_beats(ledger.connection, {}, ledger.marks()) == {"a": 8, "b": 6}
+
+
+def test_no_look_walks_a_table(ledger: Ledger, make) -> None:
+    """Names go by the index; ends and marks by their keys."""
+    ledger.append([make.event(1), make.hold(1), make.expected(1)], writer="b.one", at_us=1)
+    cursor = bare_cursor(ledger.connection)
+    for query, values in ((holders._LIVE, (1,)), (holders._MOVED, (1, 2)), (holders._ADMITTED, (1, 2, 3))):
+        cursor.execute(f"EXPLAIN QUERY PLAN {query}", values)
+        plan = [row[3] for row in cursor.fetchall()]
+        scans = [step for step in plan if step.startswith("SCAN") and "name" not in step and "CONSTANT" not in step]
+        assert not [step for step in scans if "INDEX" not in step], plan

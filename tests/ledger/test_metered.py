@@ -1,0 +1,31 @@
+"""The rule in three parts: the same rows as the whole statement."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+from control_plane import ControlPlane
+from gpuledger.ledger.metered import parts, rule
+from gpuledger.ledger.reserved import Reading
+from gpuledger.model.moments import HOUR_US
+
+
+def test_the_parts_are_the_rule(tmp_path: Path) -> None:
+    """Run one after the other they give what the statement gives alone."""
+    plane = ControlPlane(tmp_path / "plane.db")
+    plane.run("a", 0, 5, plane.placement())
+    plane.tell("b", "running", Fraction(1, 3))
+    plane.tell("b", "running", Fraction(1, 2), plane.placement("n2"))
+    plane.run("b", Fraction(3, 2), None, plane.placement("n3"))
+    hours = [(plane.at(hour), plane.at(hour) + HOUR_US) for hour in range(6)]
+    with plane.ledger.snapshot():
+        read = Reading(plane.ledger, plane.ledger.marks())
+        read.want_living(plane.at(0), plane.at(6))
+        read.derive(hours, until_us=plane.at(6))
+        read.cursor.execute(parts()[2])
+        apart = sorted(read.cursor.fetchall())
+        read.cursor.execute(rule(), {"until_us": plane.at(6)})
+        assert sorted(read.cursor.fetchall()) == apart
+    assert len(apart) > 8
+    plane.ledger.close()
