@@ -265,7 +265,7 @@ def _import(folder: Path, words: argparse.Namespace, result: dict[str, Any]) -> 
             place.with_name(place.name + suffix).unlink(missing_ok=True)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [installed, "import", "trace", str(TRACE), "--preset", "openb", "--ledger", str(place), "--quiet"]
-        subprocess.run(command, check=False, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     spent = min(found)

@@ -191,7 +191,7 @@ def full_disk(machine: Box) -> Iterator[Path]:
     """The ledger's folder lies on a disk on which no byte is free."""
     need(os.geteuid() == 0, "only root mounts a small disk")
     folder = machine.ledger.parent
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)], check=True)
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as stream, suppress(OSError):
         while True:

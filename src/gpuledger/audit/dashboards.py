@@ -71,26 +71,20 @@ def audit_dashboards(texts: Iterable[Written]) -> AuditReport:
         renames += found.renames
         unread += [*problems, *found.unread]
     unread += _not_rendered(unrendered)
-    parsed = [_parse(query) for query in queries if query.role is not Role.FOREIGN]
-    lineage = Lineage([*_rules(parsed), *_renaming(renames)])
-    followed = {
-        id(each.query): lineage.of(each.tree, each.prepared, each.query.variables)
-        for each in parsed
-        if each.tree is not None
-    }
-    by_query = {id(each.query): each for each in parsed}
+    kept = {id(query): _parse(query) for query in queries if query.record}
+    lineage = Lineage([*_rules(kept.values()), *_renaming(renames)])
+    beside = _beside(queries, lineage)
     judged = _Judged()
-    merged = _merged(queries, followed)
-    for query in queries:
+    for query in queries:  # one by one: trees and branches of thousands of queries would only be in the way
         if query.role is Role.FOREIGN:
             judged.foreign(query)
             continue
-        each = by_query[id(query)]
+        each = kept.get(id(query)) or _parse(query)
         if each.tree is None:
             judged.unparsed(each)
-        else:
-            beside = merged.get(query.panel, {}) if query.is_merged else {}
-            judged.add(each, judge(query, followed[id(query)], _beside(query, beside, followed[id(query)])))
+            continue
+        branches = lineage.of(each.tree, each.prepared, query.variables)
+        judged.add(each, judge(query, branches, _joined(query, beside, branches)))
     judged.rings(lineage.rings, queries)
     return AuditReport(
         audit=AUDIT,
@@ -150,7 +144,7 @@ def _parse(query: Query) -> _Parsed:
     return _Parsed(query, Prepared(text=query.text), None, None, reason)
 
 
-def _rules(parsed: Sequence[_Parsed]) -> list[Rule]:
+def _rules(parsed: Iterable[_Parsed]) -> list[Rule]:
     return [
         Rule(record=each.query.record, tree=each.tree, prepared=each.prepared, labels=each.query.labels)
         for each in parsed
@@ -169,18 +163,25 @@ def _renaming(renames: Sequence[Rename]) -> list[Rule]:
     ]
 
 
-def _merged(queries: Sequence[Query], followed: Mapping[int, tuple[Branch, ...]]) -> dict[str, dict[str, str]]:
+def _beside(queries: Sequence[Query], lineage: Lineage) -> dict[str, dict[str, str]]:
     """Of each panel that joins its queries' rows, the workload labels that any of them names."""
     found: dict[str, dict[str, str]] = {}
     for query in queries:
-        if query.is_merged and id(query) in followed:
-            for label in workload_marks(followed[id(query)]):
+        if not query.is_merged or query.role is Role.FOREIGN:
+            continue
+        parsed = _parse(query)
+        if parsed.tree is not None:
+            for label in workload_marks(lineage.of(parsed.tree, parsed.prepared, query.variables)):
                 found.setdefault(query.panel, {}).setdefault(label, f"the table joins {label} of {query.where.name}")
     return found
 
 
-def _beside(query: Query, labels: Mapping[str, str], own: Sequence[Branch]) -> list[tuple[str, str]]:
+def _joined(query: Query, beside: Mapping[str, Mapping[str, str]], own: Sequence[Branch]) -> list[tuple[str, str]]:
+    """The labels that a table joins to a query's rows from others of its panel."""
+    if not query.is_merged:
+        return []
     named = workload_marks(own)
+    labels = beside.get(query.panel, {})
     return [(label, why) for label, why in labels.items() if label not in query.shown.hidden and label not in named]
 
 

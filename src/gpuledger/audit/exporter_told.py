@@ -101,7 +101,7 @@ def _labels(rows: Rows) -> Iterator[tuple[str, str]]:
     if names:
         empty = "" if rows.pods else ", empty on every row"
         yield "pod labels", ", ".join(name for name in names if name in rows.labels) + empty
-    told = [name for name in ("vgpu", "pod_uid", "hpc_job") if name in rows.labels]
+    told: list[str] = [name for name in ("vgpu", "pod_uid", "hpc_job") if name in rows.labels]
     told += ["DRA"] if any(name.startswith("dra_") for name in rows.labels) else []
     yield "also labelled", ", ".join(told)
 

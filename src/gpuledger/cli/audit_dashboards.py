@@ -16,7 +16,7 @@ def command(
     ctx: typer.Context,
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH...", help="Dashboards, rule files, lists of queries; folders; - for stdin."),
+        typer.Argument(metavar="PATH", help="Dashboards, rule files, lists of queries; folders; - for stdin."),
     ],
     waivers: WaiversOption = None,
     strict: StrictFindingsOption = False,

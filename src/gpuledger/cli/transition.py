@@ -100,8 +100,9 @@ def command(
         interval_us = parse_span_us(every, name="--every")
         with session.append() as opened:
             heartbeat(opened, beat, writer=writer, at_us=session.now_us, interval_us=interval_us, clock_us=clock_us)
-        skewed = clock_us is not None and abs(clock_us - session.now_us) > TOLERANCE_US
-        session.talk(f"heartbeat of {beat}" + (f": its clock is {words(clock_us - session.now_us)}" if skewed else ""))
+        offset_us = 0 if clock_us is None else clock_us - session.now_us
+        skewed = f": its clock is {words(offset_us)}" if abs(offset_us) > TOLERANCE_US else ""
+        session.talk(f"heartbeat of {beat}{skewed}")
         return
     if clock is not None:
         raise Misconfigured(

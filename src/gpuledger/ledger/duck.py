@@ -1,0 +1,165 @@
+"""DuckDB as an engine: one bounded connection, and the metering rule run on it over its own relations.
+
+In: the statement of ``metering/reserved.sql`` as :mod:`.metered` gives it, events as Arrow or Parquet. Out: its
+relations. The text is the rule's own: only the mark before a parameter's name is DuckDB's. Nothing is kept: DuckDB is an
+engine, never the store.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from gpuledger.errors import Unavailable
+from gpuledger.ledger import metered, parquet
+
+MEMORY_MIB = 400
+"""What DuckDB may hold itself; the rest of a process under 1 GB is Python, Arrow and what one operator exceeds it by."""
+
+THREADS = 4
+"""At most: each has its own part of the sorts in memory."""
+
+RULE_READS: tuple[str, ...] = (
+    "writer", "number", "workload", "sequence", "state", "at_us", "source", "is_declared", "subject", "placement",
+)  # fmt: skip
+"""The columns of an event that the rule reads."""
+
+_RELATIONS = ("metered_workload", "metered_mark", "metered_hour", "metered_beat", "metered_run", "metered_amount")
+
+
+class Duck:
+    """One connection, with a folder for what does not fit into memory. A context manager.
+
+    Args:
+        beside: the folder in which that folder is made.
+        memory_mib, threads: bounds.
+
+    Attributes:
+        folder: for what is put aside; it goes with the connection.
+    """
+
+    def __init__(self, beside: Path | None = None, *, memory_mib: int = MEMORY_MIB, threads: int | None = None) -> None:
+        module = parquet.duckdb()
+        self._error = module.Error
+        with parquet.mapped(beside or Path(tempfile.gettempdir())):
+            self.folder = Path(tempfile.mkdtemp(prefix=".gpuledger-duckdb-", dir=beside))
+        wanted = {
+            "memory_limit": f"{memory_mib}MiB",
+            "threads": threads or min(THREADS, os.cpu_count() or 1),
+            "temp_directory": str(self.folder / "spill"),
+            "preserve_insertion_order": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+        try:
+            self._connection = module.connect(str(self.folder / "aside.duckdb"), config=wanted)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def __enter__(self) -> Duck:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection and of what was put aside."""
+        self._connection.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, statement: str, bound: dict[str, Any] | None = None) -> Any:
+        """Run a statement; its result has ``fetchall`` and ``fetchmany``.
+
+        Raises:
+            Unavailable: ``lake-full``, ``lake-memory``.
+        """
+        try:
+            return self._connection.execute(statement, bound or {})
+        except self._error as error:
+            raise self._known(error) from error
+
+    def _known(self, error: Exception) -> Exception:
+        said = str(error)
+        if "No space left" in said or "max_temp_directory_size" in said:
+            return Unavailable(
+                "lake-full", f"no room in {self.folder.parent} for what does not fit into memory",
+                hint=f"make room: df -h {self.folder.parent}",
+            )  # fmt: skip
+        if type(error).__name__ == "OutOfMemoryException":
+            return Unavailable(
+                "lake-memory", "the memory that DuckDB may use is not enough for this", hint="ask for less time"
+            )
+        return error
+
+    def rows(self, statement: str, bound: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        return list(self.run(statement, bound).fetchall())
+
+    def batches(self, statement: str, bound: dict[str, Any] | None = None) -> Any:
+        """The rows of a statement as Arrow record batches, streamed."""
+        return self.run(statement, bound).to_arrow_reader(parquet.ROWS_AT_ONCE)
+
+    def bring(self, name: str, table: Any) -> None:
+        """Fill a relation from an Arrow table of the same columns."""
+        self._connection.register("brought", table)
+        try:
+            self.run(f"INSERT INTO {name} BY NAME SELECT * FROM brought")  # noqa: S608 a name of this program
+        finally:
+            self._connection.unregister("brought")
+
+    def fill(self, name: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        """Fill a relation from tuples."""
+        if not rows:
+            return
+        pyarrow = parquet.arrow()
+        values = [pyarrow.array(list(column)) for column in zip(*rows, strict=True)]
+        self.bring(name, pyarrow.Table.from_arrays(values, names=list(columns)))
+
+    # The rule
+
+    def make_relations(self) -> None:
+        """Make what the rule reads and fills, empty."""
+        for name in _RELATIONS:
+            self.run(f"CREATE OR REPLACE TEMP TABLE {name} ({_plain(metered.RELATIONS[name])})")
+        types = ", ".join(
+            f"{name} {'BIGINT' if name in ('number', 'sequence', 'at_us', 'is_declared') else 'VARCHAR'}"
+            for name in RULE_READS
+        )
+        self.run(f"CREATE OR REPLACE TEMP TABLE workload_event ({types})")
+
+    def clear(self, *names: str) -> None:
+        """Empty relations."""
+        for name in names:
+            self.run(f"DELETE FROM {name}")  # noqa: S608 a name of this program
+
+    def find_runs(self, until_us: int) -> None:
+        """The rule's first part: events to ``metered_run``.
+
+        Args:
+            until_us: where time that nothing ends is cut.
+        """
+        self.clear("metered_run")
+        self.run(_bound(metered.parts()[0]), {"until_us": until_us})
+
+    def cut_runs(self) -> None:
+        """The rule's second part: ``metered_run`` and ``metered_hour`` to ``metered_amount``."""
+        self.clear("metered_amount")
+        self.run(_bound(metered.parts()[1]))
+
+
+def _bound(statement: str) -> str:
+    return re.sub(r"(?<![:\w]):(\w+)", r"$\1", statement)
+
+
+def _plain(columns: str) -> str:
+    """Columns without keys, which DuckDB would keep an index for; every whole number has 64 bits."""
+    return re.sub(r"\bINTEGER\b", "BIGINT", columns.replace(" PRIMARY KEY", "").replace(" NOT NULL", ""))
