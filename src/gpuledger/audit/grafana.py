@@ -132,6 +132,8 @@ def stands_for_workload(name: str, variables: Mapping[str, Variable]) -> bool:
 def source_kind(source: object, variables_kinds: Mapping[str, str]) -> str:
     """The kind of a data source where it is known not to answer PromQL; empty else."""
     if isinstance(source, dict):
+        if source.get("type") == "prometheus":
+            return ""
         kind = text(source.get("type")) or text(source.get("group"))
         named = kind or text(source.get("uid")) or text(source.get("name"))
     else:

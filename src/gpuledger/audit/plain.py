@@ -223,6 +223,8 @@ def _spelled(raw: str) -> str:
     """What a JSON string says; what is between its quotes where that is none."""
     if "\\" not in raw and _OPEN not in raw and _CLOSE not in raw:
         return raw
+    if raw.count("\\") == raw.count('\\"') and _OPEN not in raw and _CLOSE not in raw:
+        return raw.replace('\\"', '"')
     try:
         return _braces(str(json.loads(f'"{raw}"', strict=False)))
     except ValueError:
