@@ -262,7 +262,7 @@ def test_looks_keep_to_the_beat_and_stop_when_told(machine) -> None:
 
 
 def test_a_look_comes_before_its_time_where_something_is_urgent(machine) -> None:
-    """And the next one is due when it was: the beat is kept. Nothing is looked at more often than ten times a second."""
+    """The next one is due when it was: the beat is kept. Nothing is looked at more often than ten times a second."""
     urgent = threading.Event()
     machine.names.urgent = urgent
     looked: list[int] = []

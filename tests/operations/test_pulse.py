@@ -11,7 +11,15 @@ import pytest
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.rows import DeviceEvent, Sighting, Watch
-from gpuledger.operations.pulse import Pulse, PulseTeller, hear, pulse_path, tell, unwritten_sightings, unwritten_watches
+from gpuledger.operations.pulse import (
+    Pulse,
+    PulseTeller,
+    hear,
+    pulse_path,
+    tell,
+    unwritten_sightings,
+    unwritten_watches,
+)
 from gpuledger.operations.usage import usage, window
 
 T0 = 1_790_000_000_000_000

@@ -28,6 +28,7 @@ def report(**words: Any) -> MeterReport:
     rest = {"evidence_count": 1, "evidence_hash": "e", "recorded_at_us": T0 + 3 * HOUR_US}
     base: dict[str, Any] = {
         "at_us": T0 + 3 * HOUR_US, "covered_from_us": T0, "covered_until_us": T0 + 2 * HOUR_US, "hours_derived": 2,
+        "reserved_hours_derived": 5,
         "open_from_us": T0 + 2 * HOUR_US,
         "records": (UsageRecord(**key, **rest, context="settled", quantity=600, number=1),),
         "corrections": (
@@ -54,6 +55,7 @@ def test_no_new_hour_is_said(printed) -> None:
 def test_json_names_each_correction() -> None:
     """By reference, with its sign and its reason."""
     found = meter_report.to_json(report())
+    assert (found["hours_derived"], found["reserved_hours_derived"], found["late"]) == (2, 5, 0)
     assert (found["records_added"], found["corrections_added"], found["open_from"]) == (1, 1, "2026-07-27T02:00:00Z")
     assert found["corrections"] == [
         {

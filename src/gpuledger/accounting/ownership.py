@@ -16,13 +16,10 @@ from collections.abc import Mapping, Sequence
 
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import SECOND_US
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.quantities import Context
 from gpuledger.model.reasons import UNATTRIBUTED, Cause
 from gpuledger.model.receipt import Member, Membership, Ran
-
-TOLERANCE_US = 2 * SECOND_US
-"""The driver's stamp, a look and a process start come from different clocks (DESIGN section 6)."""
 
 SCANS_TO_MEET = 2
 """A process that is handed to another parent while the tree is walked is met by the next scan."""
@@ -65,7 +62,8 @@ class Ownership:
             return False
         start_us = context.spans[0][0]
         return any(
-            one.born_us - TOLERANCE_US <= start_us <= one.seen_us + TOLERANCE_US for one in self.members_of(context.pid)
+            one.born_us - CLOCK_TOLERANCE_US <= start_us <= one.seen_us + CLOCK_TOLERANCE_US
+            for one in self.members_of(context.pid)
         )
 
     def overlaps(self, context: Context, slack_us: int = 0) -> bool:
@@ -75,7 +73,7 @@ class Ownership:
 
     def could_be_ours(self, context: Context) -> bool:
         """Whether a context that nothing tells as ours can still be: it began after us, and was short."""
-        if context.spans[0][0] < self._ran.began_us - TOLERANCE_US and context.placed != "latest":
+        if context.spans[0][0] < self._ran.began_us - CLOCK_TOLERANCE_US and context.placed != "latest":
             return False
         if not is_unnamed(context) and not isinstance(self._membership.cgroup, Missing):
             return False  # its identity would carry the cgroup's name

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from gpuledger.accounting.meanings import cause_sentence, meaning_of
 from gpuledger.accounting.owners import Naming
-from gpuledger.accounting.ownership import SCANS_TO_MEET, TOLERANCE_US, Ownership, is_unnamed, is_unsized
+from gpuledger.accounting.ownership import SCANS_TO_MEET, Ownership, is_unnamed, is_unsized
 from gpuledger.model.durations import duration_ms, duration_us, several
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.quantities import Context, Coverage
 from gpuledger.model.reasons import IDLE_MEANING, UNATTRIBUTED, UnknownReason
 from gpuledger.model.receipt import (
@@ -114,7 +115,11 @@ class _Receipt:
         """All of it."""
         here = [one for one in self._seen.contexts if one.host == self._seen.host]
         ours = [one for one in here if self._ownership.is_ours(one)]
-        near = [one for one in here if not self._ownership.is_ours(one) and self._ownership.overlaps(one, TOLERANCE_US)]
+        near = [
+            one
+            for one in here
+            if not self._ownership.is_ours(one) and self._ownership.overlaps(one, CLOCK_TOLERANCE_US)
+        ]
         others = [one for one in near if self._ownership.overlaps(one)]
         doubtful = [one for one in near if self._ownership.could_be_ours(one)]
         lines = tuple(sorted((self._context(one) for one in ours), key=lambda one: (one.since_us, one.device, one.pid)))

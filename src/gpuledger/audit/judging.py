@@ -119,9 +119,11 @@ def _of_prof(flow: Flow, branch: Branch, given: Sequence[tuple[str, str]], query
     if all(label_kind(label) is LabelKind.JOB for label, _ in given):
         why = f"{flow.metric} is a whole device's figure, and this gives it to {_words(given)}: {_reasons(given)}"
         return Judgement(check=JOB_LEVEL, why=why, evidence=evidence)
-    why = f"{flow.metric} is a whole device's figure, and this gives it to {_words(given)}: {_reasons(given)}"
+    given_to = f"a whole device's figure, and this gives it to {_words(given)}: {_reasons(given)}"
     if flow.chain and not tells_prof(flow.chain[0]):
-        return Judgement(check=LAUNDERED, why=f"{flow.chain[0]} is {why}", evidence=evidence)
+        why = f"{flow.chain[0]} is {flow.metric} under another name, {given_to}"
+        return Judgement(check=LAUNDERED, why=why, evidence=evidence)
+    why = f"{flow.metric} is {given_to}"
     return Judgement(check=MISATTRIBUTION, why=why, evidence=evidence)
 
 

@@ -10,8 +10,9 @@ import typer
 from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
 from gpuledger.cli.session import Session
 from gpuledger.errors import Misconfigured
-from gpuledger.model.controller_clock import TOLERANCE_US, words
+from gpuledger.model.controller_clock import words
 from gpuledger.model.lifecycle import Transition, event_id_of, parse_labels, parse_state
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.operations.from_runtime import from_runtime
 from gpuledger.operations.transition import heartbeat, record_transitions
 from gpuledger.reports import transition_report
@@ -101,7 +102,7 @@ def command(
         with session.append() as opened:
             heartbeat(opened, beat, writer=writer, at_us=session.now_us, interval_us=interval_us, clock_us=clock_us)
         offset_us = 0 if clock_us is None else clock_us - session.now_us
-        skewed = f": its clock is {words(offset_us)}" if abs(offset_us) > TOLERANCE_US else ""
+        skewed = f": its clock is {words(offset_us)}" if abs(offset_us) > CLOCK_TOLERANCE_US else ""
         session.talk(f"heartbeat of {beat}{skewed}")
         return
     if clock is not None:

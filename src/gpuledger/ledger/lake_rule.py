@@ -16,7 +16,6 @@ from gpuledger.ledger import metered, parquet
 from gpuledger.ledger.duck import RULE_READS, Duck
 from gpuledger.ledger.lake import Lake
 from gpuledger.model.lake import month_of, month_span
-from gpuledger.model.meters import RESERVED_METERS
 from gpuledger.model.moments import HOUR_US, SECOND_US
 from gpuledger.model.reserved import PLACED, RESERVED, meters_of
 from gpuledger.model.workload_rows import PlacementRow
@@ -31,10 +30,12 @@ _EVENTS = "workload_event"
 
 _ASIDE = """
 CREATE TABLE aside (
-    run BIGINT, workload VARCHAR, source VARCHAR, is_declared BIGINT, from_us BIGINT, since_us BIGINT, until_us BIGINT,
-    placement VARCHAR, subject VARCHAR, first_event VARCHAR, begin_event VARCHAR, end_event VARCHAR, way BIGINT
+    run BIGINT, workload VARCHAR, is_declared BIGINT, from_us BIGINT, since_us BIGINT, until_us BIGINT,
+    placement VARCHAR, subject VARCHAR, first_event VARCHAR, begin_event VARCHAR, end_event VARCHAR,
+    evidence_count BIGINT, evidence_hash VARCHAR
 );
 CREATE TABLE around (workload VARCHAR, hour_us BIGINT, refs VARCHAR[]);
+CREATE TABLE shared (placement VARCHAR, subject VARCHAR);
 CREATE TABLE meter_of (placement VARCHAR, meter VARCHAR, host VARCHAR, device VARCHAR)"""
 
 # The hours in which a workload has several intervals: only there are there more events behind a row than three. The
@@ -66,35 +67,204 @@ JOIN workload_event AS e ON e.workload = s.workload AND e.at_us >= s.low_us
     AND (e.at_us < s.hour_us + {HOUR_US} OR (e.at_us = s.high_us AND e.sequence = b.sequence))
 GROUP BY s.workload, s.hour_us"""  # noqa: S608 constants
 
-_REFS = """
-CASE WHEN a.intervals = 1 THEN [i.first_event, i.begin_event, i.end_event] ELSE LIST_APPEND(x.refs, i.first_event) END"""
-
 
 def _hash(refs: str) -> str:
     return f"SUBSTR(SHA256(ARRAY_TO_STRING(LIST_SORT({refs}), CHR(10))), 1, 16)"
 
 
-# Two workloads share a subject only where no text names them. Each is rounded by itself, then they are one record.
-_ROWS = f"""
-CREATE OR REPLACE TEMP TABLE cut_row AS
-SELECT a.hour_us, i.placement, i.subject, a.amount_us // {SECOND_US} AS seconds,
-    LEN(q.refs) AS evidence_count, {_hash("q.refs")} AS evidence_hash, q.refs AS refs
-FROM metered_amount AS a
-JOIN metered_run AS i ON i.run = a.run
-LEFT JOIN around AS x ON a.intervals > 1 AND x.workload = i.workload AND x.hour_us = a.hour_us
-CROSS JOIN LATERAL (SELECT LIST_DISTINCT({_REFS}) AS refs) AS q
-WHERE a.amount_us >= {SECOND_US} AND i.placement <> ''"""  # noqa: S608 constants
+# The evidence of an interval is that of each of its hours, save where several intervals lie in one.
+_PUT_ASIDE = f"""
+INSERT INTO aside
+SELECT run + $before, workload, is_declared, from_us, since_us, until_us, placement, subject, first_event, begin_event,
+    end_event, LEN(refs), {_hash("refs")}
+FROM (SELECT *, LIST_DISTINCT([first_event, begin_event, end_event]) AS refs FROM metered_run)"""  # noqa: S608 constants
 
-# Of an interval by itself the evidence is that of all its hours: found once, when it is put aside.
-_SIMPLE = f"""
-CREATE OR REPLACE TEMP TABLE cut_row AS
-SELECT a.hour_us, i.placement, i.subject, a.amount_us // {SECOND_US} AS seconds,
-    i.evidence_count, i.evidence_hash
-FROM metered_amount AS a JOIN month_run AS i ON i.run = a.run
-WHERE a.intervals = 1 AND a.amount_us >= {SECOND_US} AND i.placement <> ''
-UNION ALL
-SELECT a.hour_us, i.placement, i.subject, a.amount_us // {SECOND_US}, LEN(q.refs), {_hash("q.refs")}
-FROM metered_amount AS a JOIN month_run AS i ON i.run = a.run
-JOIN around AS x ON x.workload = i.workload AND x.hour_us = a.hour_us
-CROSS JOIN LATERAL (SELECT LIST_DISTINCT(LIST_APPEND(x.refs, i.first_event)) AS refs) AS q
-WHERE a.intervals > 1 AND a.amount_us >= {SECOND_US} AND i.placement <> ''"""  # noqa: S608 constants
+_SHARED = """
+INSERT INTO shared
+SELECT placement, subject FROM aside GROUP BY placement, subject HAVING MIN(workload) <> MAX(workload)"""
+
+_OF_MONTH = """
+CREATE OR REPLACE TEMP TABLE month_run AS SELECT * FROM aside WHERE since_us < $until AND until_us > $since"""
+
+_OF_DAYS = """
+INSERT INTO metered_run BY NAME
+SELECT run, workload, is_declared, from_us, since_us, until_us, placement, subject FROM month_run
+WHERE since_us < $until AND until_us > $since"""
+
+_RUNNING = """
+SELECT CAST(COALESCE(SUM(LEAST(until_us, $until) - GREATEST(since_us, $since)), 0) AS BIGINT), COUNT(*) FROM month_run"""
+
+# Two workloads share a subject only where no text names them: each is rounded by itself, then they are one record.
+_ROWS = f"""
+WITH amount AS (
+    SELECT a.hour_us, a.intervals, a.amount_us // {SECOND_US} AS seconds, i.*,
+        EXISTS (SELECT 1 FROM shared AS s WHERE s.placement = i.placement AND s.subject = i.subject) AS is_shared
+    FROM metered_amount AS a JOIN month_run AS i ON i.run = a.run
+    WHERE a.amount_us >= {SECOND_US} AND i.placement <> ''
+),
+listed AS (
+    SELECT a.hour_us, a.placement, a.subject, a.seconds, a.is_shared,
+        CASE WHEN a.intervals = 1 THEN [a.first_event, a.begin_event, a.end_event]
+        ELSE LIST_APPEND(x.refs, a.first_event) END AS refs
+    FROM amount AS a LEFT JOIN around AS x ON x.workload = a.workload AND x.hour_us = a.hour_us
+    WHERE a.is_shared OR a.intervals > 1
+),
+joined AS (
+    SELECT hour_us, placement, subject, CAST(SUM(seconds) AS BIGINT) AS seconds,
+        LIST_DISTINCT(FLATTEN(LIST(refs))) AS refs
+    FROM listed GROUP BY hour_us, placement, subject
+),
+found AS (
+    SELECT hour_us, placement, subject, seconds, evidence_count, evidence_hash FROM amount
+    WHERE intervals = 1 AND NOT is_shared
+    UNION ALL
+    SELECT hour_us, placement, subject, seconds, LEN(refs), {_hash("refs")} FROM joined
+)
+SELECT m.meter, f.hour_us, m.host, m.device, f.subject, '{RESERVED}' AS context, f.seconds AS quantity,
+    CAST(f.evidence_count AS BIGINT) AS evidence_count, f.evidence_hash
+FROM found AS f JOIN meter_of AS m ON m.placement = f.placement
+ORDER BY f.hour_us, m.meter, m.host, m.device, f.subject"""  # noqa: S608 constants
+
+
+class LakeRule:
+    """The rule over one lake.
+
+    Args:
+        lake: which.
+        duck: the engine; nothing else may run on it.
+        until_us: where time that nothing ends is cut; hours up to it are derived.
+    """
+
+    def __init__(self, lake: Lake, duck: Duck, *, until_us: int) -> None:
+        self._lake = lake
+        self._duck = duck
+        self._until_us = until_us
+        self._events = lake.paths(_EVENTS)
+
+    def find(self) -> Iterator[tuple[int, int]]:
+        """Derive all intervals and put them aside. Gives how many parts are done, of how many."""
+        duck = self._duck
+        for statement in _ASIDE.split(";"):
+            duck.run(statement)
+        duck.make_relations()
+        duck.fill("metered_mark", ("writer", "number"), sorted(self._lake.manifest.marks.items()))
+        self._bring_beats()
+        self._bring_placements()
+        ranges = list(_ranges(self._events))
+        columns = ", ".join(RULE_READS)
+        for done, (low, high) in enumerate(ranges):
+            yield done, len(ranges)
+            duck.clear("workload_event", "metered_workload")
+            bounds = " AND ".join(
+                [*(["workload >= $low"] if low is not None else []), *(["workload < $high"] if high is not None else [])]
+            )
+            duck.run(
+                f"INSERT INTO workload_event SELECT {columns} FROM {files(self._events)} WHERE {bounds or 'TRUE'}",  # noqa: S608
+                {name: value for name, value in (("low", low), ("high", high)) if value is not None},
+            )
+            duck.run(
+                "INSERT INTO metered_workload (workload, from_us, since_us, until_us) "  # noqa: S608 constants
+                f"SELECT DISTINCT workload, {metered.ALWAYS_US}, {metered.ALWAYS_US}, {-metered.ALWAYS_US} "
+                "FROM workload_event"
+            )
+            duck.find_runs(self._until_us)
+            duck.run(_AROUND)
+            duck.run(_PUT_ASIDE, {"before": duck.rows("SELECT COALESCE(MAX(run), 0) FROM aside")[0][0]})
+        duck.clear("workload_event", "metered_workload")
+        duck.run(_SHARED)
+        yield len(ranges), len(ranges)
+
+    def months(self) -> list[str]:
+        """The months in which an interval has a whole hour, before the cut."""
+        first_us, last_us = self._duck.rows("SELECT MIN(since_us), MAX(until_us) FROM aside WHERE placement <> ''")[0]
+        found: list[str] = []
+        at_us = first_us if first_us is not None else self._until_us
+        while at_us < min(last_us or 0, self._until_us):
+            found.append(month_of(at_us))
+            at_us = month_span(found[-1])[1]
+        return found
+
+    def records(self, month: str) -> Iterator[Any]:
+        """Arrow batches of a month's records, in the order of hour and key: all columns but writer, number and time."""
+        duck = self._duck
+        since_us, end_us = month_span(month)
+        end_us = min(end_us, self._until_us)
+        duck.run(_OF_MONTH, {"since": since_us, "until": end_us})
+        running_us, runs = duck.rows(_RUNNING, {"since": since_us, "until": end_us})[0]
+        hours = (end_us - since_us) // HOUR_US
+        step_us = max(1, hours * ROWS_AT_ONCE // (running_us // HOUR_US + runs + 1)) * HOUR_US
+        for low_us in range(since_us, end_us, step_us):
+            high_us = min(low_us + step_us, end_us)
+            duck.clear("metered_run", "metered_hour")
+            duck.run(_OF_DAYS, {"since": low_us, "until": high_us})
+            duck.run(
+                f"INSERT INTO metered_hour SELECT h, h + {HOUR_US}, 1 FROM range($since, $until, {HOUR_US}) AS r(h)",  # noqa: S608
+                {"since": low_us, "until": high_us},
+            )
+            duck.cut_runs()
+            yield from duck.batches(_ROWS)
+
+    def unplaced_us(self) -> int:
+        """How long workloads ran nobody knows where."""
+        statement = "SELECT SUM(until_us - since_us) FROM aside WHERE placement = '' AND until_us > since_us"
+        return int(self._duck.rows(statement)[0][0] or 0)
+
+    def _bring_beats(self) -> None:
+        watches = self._lake.paths("watch")
+        if watches:
+            self._duck.run(
+                "INSERT INTO metered_beat SELECT host, ARG_MAX(until_us, since_us) "  # noqa: S608 constants
+                f"FROM {files(watches)} WHERE source = 'controller' AND method = 'heartbeat' AND device = '' GROUP BY host"
+            )
+
+    def _bring_placements(self) -> None:
+        known = placements(self._lake)
+        self._duck.fill(
+            "meter_of",
+            ("placement", "meter", "host", "device"),
+            [
+                (key, meter.name, row.machine, f"{PLACED}{key}")
+                for key, row in known.items()
+                for meter in meters_of(row.class_name)
+            ],
+        )
+
+
+def placements(lake: Lake) -> dict[str, PlacementRow]:
+    """Every placement of a lake by its key."""
+    found: dict[str, PlacementRow] = {}
+    for path in lake.paths("placement"):
+        for row in parquet.read_rows(path, PlacementRow):
+            assert isinstance(row, PlacementRow)
+            found[row.placement] = row
+    return found
+
+
+def files(paths: list[Path]) -> str:
+    """The relation of some files, as DuckDB's SQL has it."""
+    names = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
+    return f"read_parquet([{names}])"
+
+
+def _ranges(paths: list[Path]) -> Iterator[tuple[str | None, str | None]]:
+    """Ranges of workloads with about so many events each, by what the files say of their row groups."""
+    lowest: list[tuple[str, int]] = []
+    for path in paths:
+        with parquet.opened(path, _EVENTS) as file:
+            place = file.schema_arrow.names.index("workload")
+            for number in range(file.metadata.num_row_groups):
+                group = file.metadata.row_group(number)
+                told = group.column(place).statistics
+                if told is not None and told.has_min_max:
+                    lowest.append((str(told.min), group.num_rows))
+    low: str | None = None
+    events = 0
+    for first, rows in sorted(lowest):
+        if events + rows > EVENTS_AT_ONCE and events and first != low:
+            yield low, first
+            low, events = first, 0
+        events += rows
+    if paths:
+        yield low, None
+
+

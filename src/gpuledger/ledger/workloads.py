@@ -15,7 +15,8 @@ import sqlalchemy as sa
 
 from gpuledger.ledger.codec import CODECS
 from gpuledger.ledger.sqlite import MARK, POSITION, bare_cursor
-from gpuledger.model.controller_clock import CLOCK, TOLERANCE_US
+from gpuledger.model.controller_clock import CLOCK
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.rows import Row, Watch
 from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
 
@@ -153,7 +154,7 @@ def told_ahead(connection: sa.Connection, since_us: int, until_us: int) -> list[
     """
     cursor = bare_cursor(connection)
     query = f"""SELECT source, count(*), sum(at_us - recorded_at_us), min(at_us), max(at_us) FROM workload_event
-        WHERE at_us >= {MARK} AND at_us < {MARK} AND is_declared = 0 AND at_us - recorded_at_us > {TOLERANCE_US}
+        WHERE at_us >= {MARK} AND at_us < {MARK} AND is_declared = 0 AND at_us - recorded_at_us > {CLOCK_TOLERANCE_US}
         GROUP BY source ORDER BY source"""  # noqa: S608 as above
     cursor.execute(query, (since_us, until_us))
     return [(str(source), int(n), int(ahead), int(low), int(high)) for source, n, ahead, low, high in cursor.fetchall()]

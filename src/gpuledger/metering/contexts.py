@@ -19,8 +19,9 @@ from gpuledger.metering.causes import POLLS_TO_MEET, UNWATCHED, NamingWatch, nam
 from gpuledger.metering.looks import stints_of
 from gpuledger.metering.naming import Name, Names, unnamed
 from gpuledger.metering.settled import started_stint
-from gpuledger.metering.stints import NO_MEMORY, NO_START, TOLERANCE_US, Stint
+from gpuledger.metering.stints import NO_MEMORY, NO_START, Stint
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.quantities import Context, Evidence
 from gpuledger.model.reasons import Cause
 from gpuledger.model.rows import DriverRecord, Sighting
@@ -134,9 +135,9 @@ def _lasted_us(stint: Stint, watches: Mapping[str, NamingWatch]) -> int | None:
     if reads:
         read_us = min(reads)
         interval_us = watches.get(stint.host, UNWATCHED).interval_us(read_us)
-        known.append(min(stint.read_us, read_us - max(TOLERANCE_US, POLLS_TO_MEET * interval_us)))
+        known.append(min(stint.read_us, read_us - max(CLOCK_TOLERANCE_US, POLLS_TO_MEET * interval_us)))
     if stint.sightings:
-        known.append(stint.last_look_us - TOLERANCE_US)
+        known.append(stint.last_look_us - CLOCK_TOLERANCE_US)
     return max(known, default=None)
 
 

@@ -24,8 +24,9 @@ from gpuledger.metering.runs import latest, latest_end, match, runs_of, settle
 from gpuledger.metering.runs import living as living_runs
 from gpuledger.metering.settled import Startless, started_stints, startless, without_twins
 from gpuledger.metering.spans import Span, inside, subtract, union
-from gpuledger.metering.stints import SAME_START_US, STAMP_US, TOLERANCE_US, Lifetimes, Stint, look_span
+from gpuledger.metering.stints import SAME_START_US, STAMP_US, Lifetimes, Stint, look_span
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.reasons import BY_EVENTS
 from gpuledger.model.rows import DriverRecord, Sighting
 
@@ -157,7 +158,7 @@ def _lend_starts(loose: Sequence[Startless], living: list[Stint], settled: list[
 def _ends_there(group: Startless, stint: Stint) -> bool:
     end_us = (stint.started_us or 0) + group.row.context_ms * 1000
     latest_us = latest_end(group.read_us, stint.last_look_us, stint.missed_us)
-    return stint.last_look_us - TOLERANCE_US <= end_us <= latest_us + TOLERANCE_US
+    return stint.last_look_us - CLOCK_TOLERANCE_US <= end_us <= latest_us + CLOCK_TOLERANCE_US
 
 
 class _Homes:
@@ -182,11 +183,11 @@ class _Homes:
         """The stint: one that holds the look exactly before one that holds it within the tolerance."""
         span = look_span(sighting)
         best: Stint | None = None
-        place = bisect_right(self._starts, span[0] + TOLERANCE_US) - 1
-        while place >= 0 and self._furthest[place] >= span[1] - TOLERANCE_US:
+        place = bisect_right(self._starts, span[0] + CLOCK_TOLERANCE_US) - 1
+        while place >= 0 and self._furthest[place] >= span[1] - CLOCK_TOLERANCE_US:
             stint = self._settled[place]
             place -= 1
-            if not inside(span, stint.span, TOLERANCE_US) or not self._was_born(sighting, stint):
+            if not inside(span, stint.span, CLOCK_TOLERANCE_US) or not self._was_born(sighting, stint):
                 continue
             if inside(span, stint.span):
                 return stint
@@ -198,7 +199,8 @@ class _Homes:
         fits = [
             stint
             for stint, held, processes in self._living
-            if inside(span, held, TOLERANCE_US) and (not sighting.start_ticks or not processes or process in processes)
+            if inside(span, held, CLOCK_TOLERANCE_US)
+            and (not sighting.start_ticks or not processes or process in processes)
         ]
         return fits[-1] if fits else None
 
@@ -221,7 +223,7 @@ class _Homes:
         if not sighting.start_ticks:
             return True
         born_us = self._lifetimes.born((sighting.host, sighting.boot_id, sighting.pid, sighting.start_ticks))
-        return born_us is None or born_us <= stint.span[0] + TOLERANCE_US
+        return born_us is None or born_us <= stint.span[0] + CLOCK_TOLERANCE_US
 
 
 def _observed(
@@ -264,7 +266,7 @@ def _end_the_past(
             latest_us > last_us
             or (missed_us is not None and missed_us >= last_us)
             or any(lifetimes.died((stint.host, boot_id, stint.pid, ticks)) for boot_id, ticks in stint.processes)
-            or any(inside((last_us, last_us), other.span, TOLERANCE_US) for other in settled)
+            or any(inside((last_us, last_us), other.span, CLOCK_TOLERANCE_US) for other in settled)
         )
 
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from gpuledger.metering.coverage import OK, PRECEDENCE, coverage
-from gpuledger.metering.stints import TOLERANCE_US, look_span
+from gpuledger.metering.stints import look_span
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import iso
+from gpuledger.model.moments import CLOCK_TOLERANCE_US, iso
 from gpuledger.model.quantities import Context, Coverage
 from gpuledger.model.reasons import WATCHED, UnknownReason
 from gpuledger.model.rounding import nearest
@@ -179,7 +179,7 @@ def _doubt(context: Context, looks: Sequence[Sighting], looked_us: int | None, a
         return f"last seen alive at {iso(last_us)}, and gone at {iso(missed_us)}"
     if again := [since_us for since_us, _ in context.spans if since_us > at_us]:
         return f"seen alive until {iso(last_us)}, and again at {iso(min(again))}"
-    if context.open and looked_us is not None and looked_us <= last_us + TOLERANCE_US:
+    if context.open and looked_us is not None and looked_us <= last_us + CLOCK_TOLERANCE_US:
         return f"last seen alive at {iso(last_us)}, and nobody had looked again by then"
     return None
 

@@ -29,8 +29,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from gpuledger.metering.stints import TOLERANCE_US, ProcessKey
+from gpuledger.metering.stints import ProcessKey
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.reasons import UNATTRIBUTED, Cause
 from gpuledger.model.rows import ProcessIdentity, Sighting
 
@@ -74,7 +75,11 @@ class Life:
 
     def can_hold(self, length_us: int) -> bool:
         """Whether the life is long enough for a context; an unknown birth or death leaves room for any."""
-        return self.born_us is None or self.dead_us is None or self.dead_us - self.born_us >= length_us - TOLERANCE_US
+        return (
+            self.born_us is None
+            or self.dead_us is None
+            or self.dead_us - self.born_us >= length_us - CLOCK_TOLERANCE_US
+        )
 
     def may_live(self, at_us: int) -> bool:
         """Whether no look proves that it was gone by then."""
@@ -112,12 +117,12 @@ class Lives:
 
     def until(self, at_us: int) -> tuple[Life, ...]:
         """Those born by ``at_us`` plus the tolerance."""
-        return self.each[: bisect_right(self.births, at_us + TOLERANCE_US)]
+        return self.each[: bisect_right(self.births, at_us + CLOCK_TOLERANCE_US)]
 
     def around(self, at_us: int, late_us: int) -> list[Life]:
         """Those born by ``at_us`` plus the tolerance that were seen alive within ``late_us`` before it, or later."""
         found: list[Life] = []
-        place = bisect_right(self.births, at_us + TOLERANCE_US) - 1
+        place = bisect_right(self.births, at_us + CLOCK_TOLERANCE_US) - 1
         while place >= 0 and self.furthest[place] >= at_us - late_us:
             if self.each[place].last_us >= at_us - late_us:
                 found.append(self.each[place])
@@ -237,8 +242,8 @@ class Names:
             life
             for life in self.lives(host, pid).each
             if life.process in processes
-            and _birth(life) <= start_us + TOLERANCE_US
-            and (life.dead_us is None or start_us <= life.dead_us + TOLERANCE_US)
+            and _birth(life) <= start_us + CLOCK_TOLERANCE_US
+            and (life.dead_us is None or start_us <= life.dead_us + CLOCK_TOLERANCE_US)
         ]
         return _one_answer([life.name(start_us) for life in found])
 
@@ -249,13 +254,13 @@ class Names:
             life = lives.each[0]
             late_us = start_us - life.last_us
             if (
-                lives.births[0] <= start_us + TOLERANCE_US
+                lives.births[0] <= start_us + CLOCK_TOLERANCE_US
                 and life.may_live(start_us)
-                and (late_us <= TOLERANCE_US or late_us <= 2 * self._interval_us(host, start_us))
+                and (late_us <= CLOCK_TOLERANCE_US or late_us <= 2 * self._interval_us(host, start_us))
             ):
                 return life.name(start_us)
         elif lives.each:
-            around = lives.around(start_us, max(TOLERANCE_US, 2 * self._interval_us(host, start_us)))
+            around = lives.around(start_us, max(CLOCK_TOLERANCE_US, 2 * self._interval_us(host, start_us)))
             possible = [life for life in around if life.may_live(start_us)]
             if possible and _birth(possible[-1]) > start_us:  # then any life before it will do as well
                 possible = [life for life in lives.until(start_us) if life.may_live(start_us)]
@@ -265,7 +270,9 @@ class Names:
 
     def claimed(self, host: str, pid: int, start_us: int, end_us: int) -> Name | None:
         """The name that somebody claimed for a pid within a span; ``None`` without a claim."""
-        return self._claim(host, pid, lambda row: start_us - TOLERANCE_US <= row.seen_at_us <= end_us + TOLERANCE_US)
+        return self._claim(
+            host, pid, lambda row: start_us - CLOCK_TOLERANCE_US <= row.seen_at_us <= end_us + CLOCK_TOLERANCE_US
+        )
 
     def sometime(
         self, host: str, pid: int, start_us: int, read_us: int, *, length_us: int = 0, lasted_us: int | None = None
@@ -287,8 +294,8 @@ class Names:
         possible = [
             life.name(start_us)
             for life in self.lives(host, pid).each
-            if _birth(life) <= start_us + TOLERANCE_US
-            and (life.born_us is not None or life.programs[0][1] <= read_us + TOLERANCE_US)
+            if _birth(life) <= start_us + CLOCK_TOLERANCE_US
+            and (life.born_us is not None or life.programs[0][1] <= read_us + CLOCK_TOLERANCE_US)
             and (lasted_us is None or life.may_live(lasted_us))
             and life.can_hold(length_us)
         ]
@@ -300,7 +307,7 @@ class Names:
         def fits(row: ProcessIdentity) -> bool:
             if buried_us is not None and row.seen_at_us <= buried_us:
                 return False
-            return row.method == "pid-map" or row.seen_at_us <= read_us + TOLERANCE_US
+            return row.method == "pid-map" or row.seen_at_us <= read_us + CLOCK_TOLERANCE_US
 
         return self._claim(host, pid, fits)
 
@@ -345,8 +352,8 @@ def _born_last(possible: Sequence[Life], start_us: int) -> Name:
     if len(possible) == 1:
         return last.name(start_us)
     others = possible[:-1]
-    if not any(life.last_us > _birth(last) + TOLERANCE_US for life in others):
-        if start_us - _birth(last) > TOLERANCE_US:
+    if not any(life.last_us > _birth(last) + CLOCK_TOLERANCE_US for life in others):
+        if start_us - _birth(last) > CLOCK_TOLERANCE_US:
             return last.name(start_us)
         alive = [life for life in others if life.last_us >= start_us]
         if len(alive) == 1:

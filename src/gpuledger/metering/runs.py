@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from gpuledger.metering.hours import whole_ms
 from gpuledger.metering.settled import Startless
 from gpuledger.metering.spans import Span, inside, union
-from gpuledger.metering.stints import TOLERANCE_US, Lifetimes, Stint, look_span
+from gpuledger.metering.stints import Lifetimes, Stint, look_span
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.rows import Sighting
 
 
@@ -84,7 +85,7 @@ def runs_of(looks: Iterable[Sighting], loose: Sequence[Startless]) -> list[Run]:
             (
                 run
                 for other, run in held
-                if inside(span, other, TOLERANCE_US) and (run.missed_us is None or span[1] < run.missed_us)
+                if inside(span, other, CLOCK_TOLERANCE_US) and (run.missed_us is None or span[1] < run.missed_us)
             ),
             None,
         )
@@ -191,15 +192,15 @@ def _fits(group: Startless, run: Run, begin_us: int, since_us: int) -> bool:
     end_us = latest_end(group.read_us, run.until_us, run.missed_us)
     return (
         run.until_us < group.read_us
-        and run.until_us - since_us <= length_us + TOLERANCE_US
-        and begin_us + length_us <= end_us + TOLERANCE_US
+        and run.until_us - since_us <= length_us + CLOCK_TOLERANCE_US
+        and begin_us + length_us <= end_us + CLOCK_TOLERANCE_US
     )
 
 
 def _last_looks(group: Startless, runs: Iterable[Run], earliest_us: Sequence[int]) -> list[Sighting]:
     """The last looks of a run that fit into a row; they leave the run. The run seen last comes first."""
     for run, begin_us in sorted(zip(runs, earliest_us, strict=True), key=lambda pair: -pair[0].until_us):
-        first_us = run.until_us - group.row.context_ms * 1000 - TOLERANCE_US
+        first_us = run.until_us - group.row.context_ms * 1000 - CLOCK_TOLERANCE_US
         looks = [look for look in run.looks if look_span(look)[0] >= first_us]
         if looks and _fits(group, run, begin_us, look_span(looks[0])[0]):
             run.looks = [look for look in run.looks if look_span(look)[0] < first_us]

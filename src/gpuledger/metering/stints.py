@@ -7,12 +7,7 @@ from typing import Protocol
 
 from gpuledger.metering.spans import Span
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import SECOND_US
 from gpuledger.model.rows import DriverRecord, Sighting
-
-TOLERANCE_US = 2 * SECOND_US
-"""How far the driver's stamp, a look and a process start may disagree: they come from different clocks
-(DESIGN section 6: boot-time clocks are joined to the driver's wall clock, tolerance 2 s)."""
 
 SAME_START_US = 1_000
 """How far two readings of the driver's own start of one context may differ: it is stamped once and kept."""

@@ -1,7 +1,7 @@
 """Devices that have no UUID on their host: handed through to a guest, they are named by host and address.
 
-A GPU bound to vfio, or lent to a macOS guest, has no driver on the host that could give its UUID. What is left is where it
-sits: ``lab-3/0000:65:00.0``, or ``mac-1/gpu0`` where the platform has no PCI addresses.
+A GPU bound to vfio, or lent to a macOS guest, has no driver on the host that could give its UUID. What is left is where
+it sits: ``lab-3/0000:65:00.0``, or ``mac-1/gpu0`` where the platform has no PCI addresses.
 """
 
 from __future__ import annotations

@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 
 from gpuledger.model.durations import duration_us
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.reasons import ReservedReason
 from gpuledger.model.rows import Watch
 
 CLOCK = "clock"
 """The method of a watch row that tells of a controller's clock."""
-
-TOLERANCE_US = 2_000_000
-"""A clock that is off by more than 2 s is skewed: what it tells is marked."""
 
 
 def clock_row(source: str, *, at_us: int, clock_us: int) -> Watch:
@@ -29,7 +27,7 @@ def clock_row(source: str, *, at_us: int, clock_us: int) -> Watch:
     offset_us = clock_us - at_us
     return Watch(
         host=source, device="", source="controller", method=CLOCK, interval_ms=0, since_us=at_us, until_us=at_us,
-        status=ReservedReason.CLOCK_SKEW if abs(offset_us) > TOLERANCE_US else "ok", readings=0,
+        status=ReservedReason.CLOCK_SKEW if abs(offset_us) > CLOCK_TOLERANCE_US else "ok", readings=0,
         detail=json.dumps({"offset_us": offset_us}),
     )  # fmt: skip
 

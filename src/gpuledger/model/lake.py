@@ -66,6 +66,7 @@ class Manifest:
         metered_at_us: the time that ``meter --lake`` ran for; 0: never.
         metered_until_us: end of the last hour that it derived.
         metered_of: hash over the files that it read.
+        unplaced_us: time that it found of workloads that ran nobody knows where.
     """
 
     exported_at_us: int
@@ -79,6 +80,7 @@ class Manifest:
     metered_at_us: int = 0
     metered_until_us: int = 0
     metered_of: str = ""
+    unplaced_us: int = 0
 
     def of(self, *tables: str) -> list[LakeFile]:
         """The files of some tables, in the order of their names."""

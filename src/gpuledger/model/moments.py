@@ -16,6 +16,10 @@ MINUTE_US = 60 * SECOND_US
 HOUR_US = 3600 * SECOND_US
 DAY_US = 24 * HOUR_US
 
+CLOCK_TOLERANCE_US = 2 * SECOND_US
+"""Two clocks that differ by no more are taken to agree, and one that moves by no more was slewed, not set: the driver's
+stamp, a look, the start of a process, a controller and its runtime each have their own (DESIGN section 6, Clocks)."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AGO = re.compile(r"(\d{1,15})([smhdw])")
 _AGO_US = {"s": SECOND_US, "m": MINUTE_US, "h": HOUR_US, "d": DAY_US, "w": 7 * DAY_US}

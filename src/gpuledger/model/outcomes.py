@@ -18,7 +18,9 @@ class MeterReport:
     Args:
         at_us: the time it ran for.
         covered_from_us, covered_until_us: the hours it closed; equal when none was new.
-        hours_derived: hours it derived, late ones included.
+        hours_derived: hours it derived of processes, late ones included.
+        reserved_hours_derived: hours it derived of reserved time, late ones included: those from the first that new
+            events can have changed on.
         records: rows inserted; their number is at hand, they are read while the ledger is open.
         corrections: corrections booked.
         open_from_us: start of the first hour that is not recorded yet.
@@ -30,6 +32,7 @@ class MeterReport:
     covered_from_us: int
     covered_until_us: int
     hours_derived: int
+    reserved_hours_derived: int = 0
     records: Sequence[UsageRecord] = ()
     corrections: tuple[UsageCorrection, ...] = ()
     open_from_us: int

@@ -123,6 +123,7 @@ class _Export:
                 metered_at_us=last.metered_at_us if last else 0,
                 metered_until_us=last.metered_until_us if last else 0,
                 metered_of=last.metered_of if last else "",
+                unplaced_us=last.unplaced_us if last else 0,
             ),
             self._files.values(),
         )

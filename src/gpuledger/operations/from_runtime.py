@@ -14,7 +14,7 @@ from gpuledger.ledger import workloads
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.lifecycles import placements, standing
 from gpuledger.model.lifecycle import ENDED, METERED, Placement, State, Transition
-from gpuledger.model.moments import SECOND_US, iso
+from gpuledger.model.moments import CLOCK_TOLERANCE_US, iso
 from gpuledger.model.outcomes import TransitionReport
 from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations.reading_files import read_text
@@ -24,9 +24,6 @@ from gpuledger.sources.runtime_conditions import Condition
 
 SOURCE = "runtime"
 """Who says so."""
-
-TOLERANCE_US = 2 * SECOND_US
-"""Two clocks of one site agree this well: what both tell within it is one event (DESIGN section 6, Clocks)."""
 
 
 def from_runtime(open_ledger: Callable[[], Ledger], path: Path, *, now_us: int, writer: str) -> TransitionReport:
@@ -69,7 +66,11 @@ def _is_known(condition: Condition, stand: list[WorkloadEvent], told: State | No
     if state is not None and _same(condition.state, state):
         return True
     after = [event for event in stand if event.at_us > condition.at_us]
-    return bool(after) and _same(condition.state, after[0].state) and after[0].at_us - condition.at_us <= TOLERANCE_US
+    return (
+        bool(after)
+        and _same(condition.state, after[0].state)
+        and after[0].at_us - condition.at_us <= CLOCK_TOLERANCE_US
+    )
 
 
 def _same(one: str, other: str) -> bool:

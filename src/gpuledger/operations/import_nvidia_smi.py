@@ -17,9 +17,8 @@ from gpuledger.model.readings import DeviceReading, LivingContext, Reading
 from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row, Sighting, Watch
 from gpuledger.operations.reading_files import read_text
 from gpuledger.sources import nvidia_smi, pid_map
-from gpuledger.watching.accounting import device_status
+from gpuledger.watching.accounting import device_status, driver_record
 from gpuledger.watching.devices import changes, device_rows
-from gpuledger.watching.accounting import driver_record
 
 
 def import_nvidia_smi(

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.rows import ProcessIdentity, Sighting
 from gpuledger.operations.pulse import hear
-from gpuledger.watching.contexts import START_TOLERANCE_US
 
 HolderPlace = tuple[str, int]
 """Device UUID and pid."""
@@ -118,7 +118,7 @@ def _is_of(row: Sighting, one: Held, boot_id: str) -> bool:
     start_us, started_us = row.context_started_at_us, one.started_at_us
     if isinstance(start_us, Missing) or isinstance(started_us, Missing):
         return True
-    return abs(start_us - started_us) <= START_TOLERANCE_US
+    return abs(start_us - started_us) <= CLOCK_TOLERANCE_US
 
 
 def _ticks_of(one: Held, run: Sequence[Sighting], *, is_looking: bool) -> int:

@@ -75,6 +75,7 @@ class _Run:
         self.open_from_us = 0
         self.late = 0
         self.hours = 0
+        self.reserved_hours = 0
 
     def booked(self, appended: Appended, row: Pass) -> None:
         """A transaction that is committed: records, then corrections, then the pass itself."""
@@ -93,6 +94,7 @@ class _Run:
             covered_from_us=min((since_us for since_us, _ in self._covered), default=self.open_from_us),
             covered_until_us=max((until_us for _, until_us in self._covered), default=self.open_from_us),
             hours_derived=self.hours,
+            reserved_hours_derived=self.reserved_hours,
             records=StoredRows(self._ledger, UsageRecord, self._writer, self._records),
             corrections=tuple(self._corrections),
             open_from_us=self.open_from_us,
@@ -109,12 +111,13 @@ def _pass(ledger: Ledger, run: _Run, *, now_us: int, writer: str, progress: Call
     closed_us = closed_until(now_us)
     hours = _hours_of_processes(ledger, passes, spans, marks, closed_us)
     open_us = spans[-1][1] if spans else min(hours, default=closed_us)
-    run.open_from_us, run.late, run.hours = open_us, 0, len(hours)
+    run.open_from_us, run.late, run.hours, run.reserved_hours = open_us, 0, len(hours), 0
     left = sorted(hours)
     booked_before = 0
     since_us = min([open_us, *(hour for hour in hours if not is_covered(spans, hour))])
     for part in reserved_parts(ledger, passes, marks, now_us=now_us):
         run.late += len(part.booking.late)
+        run.reserved_hours += part.hours
         is_last = part.until_us >= max(open_us, closed_us)
         due = left if is_last else [hour for hour in left if hour < part.until_us]
         left = left[len(due) :]

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.late import dirty_hours
-from gpuledger.metering.stints import TOLERANCE_US
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import DAY_US, HOUR_US
+from gpuledger.model.moments import CLOCK_TOLERANCE_US, DAY_US, HOUR_US
 from gpuledger.model.rows import DriverRecord, Pass, ProcessIdentity, Sighting, Watch
 from gpuledger.operations.evidence import end_of
 
@@ -76,7 +75,7 @@ def _renamed(
     for identity in identities:
         key = (identity.host, identity.pid)
         began = identity.started_at_us
-        began_us = _ALWAYS_US if isinstance(began, Missing) else began - TOLERANCE_US
+        began_us = _ALWAYS_US if isinstance(began, Missing) else began - CLOCK_TOLERANCE_US
         born_us[key] = min(began_us, born_us.get(key, began_us))
     if not born_us:
         return

@@ -34,6 +34,7 @@ def to_json(report: MeterReport) -> dict[str, Json]:
         "covered_from": iso(report.covered_from_us),
         "covered_until": iso(report.covered_until_us),
         "hours_derived": report.hours_derived,
+        "reserved_hours_derived": report.reserved_hours_derived,
         "records_added": len(report.records),
         "corrections_added": len(report.corrections),
         "corrections": [

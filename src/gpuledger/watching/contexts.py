@@ -12,9 +12,6 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.readings import LivingContext, Named
 from gpuledger.model.rows import Sighting
 
-START_TOLERANCE_US = 2_000_000
-"""An exec, an open and the driver's stamp of one context agree within this: they use different clocks."""
-
 SAME_START_US = 1_000
 """Two readings of one context's start by the driver agree within this: it is stamped once and kept (gpu_acct.c)."""
 

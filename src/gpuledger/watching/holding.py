@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.readings import FinishedRow
-from gpuledger.watching.contexts import START_TOLERANCE_US
 
 STAMP_US = 5_000
 """The driver stamps a start after the open that made it. Events have the boot-time clock, and the offset of the two
@@ -57,8 +57,8 @@ class Holding:
     def can_begin(self, started_us: int) -> bool:
         """Whether a context of its pid with this start can be of it."""
         ended_us = started_us if self.exited_us is None else self.exited_us
-        is_late_enough = self.is_found or self.opened_us - START_TOLERANCE_US <= started_us
-        return is_late_enough and started_us <= ended_us + START_TOLERANCE_US
+        is_late_enough = self.is_found or self.opened_us - CLOCK_TOLERANCE_US <= started_us
+        return is_late_enough and started_us <= ended_us + CLOCK_TOLERANCE_US
 
     def held_since(self, at_us: int) -> bool:
         """Whether it can have had the device open at that moment or later."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 from gpuledger.model.identity import IdentityText
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.readings import Named, NamesLook, Unread
 from gpuledger.model.rows import ProcessIdentity
-from gpuledger.watching.contexts import START_TOLERANCE_US
 
 MOST_UNTOUCHED = 4096
 """Told processes that touched nothing yet, remembered at most."""
@@ -103,4 +103,4 @@ class Identities:
 
 def _fits(started_us: int, starts: Collection[int]) -> bool:
     """Whether a process is old enough for one of these rows."""
-    return any(started_us <= start_us + START_TOLERANCE_US for start_us in starts)
+    return any(started_us <= start_us + CLOCK_TOLERANCE_US for start_us in starts)

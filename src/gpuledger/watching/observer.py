@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import hour_floor
+from gpuledger.model.moments import CLOCK_TOLERANCE_US, hour_floor
 from gpuledger.model.readings import DeviceReading, LivingContext, Named, NamesLook, Reading
 from gpuledger.model.reasons import BY_EVENTS, UnknownReason
 from gpuledger.model.rows import Row, Sighting, Watch
@@ -22,9 +22,6 @@ from gpuledger.watching.identities import Identities
 from gpuledger.watching.memory import Beat, Memory
 from gpuledger.watching.opens import Opens
 from gpuledger.watching.spans import WatchSpan
-
-STEP_TOLERANCE_US = 2_000_000
-"""A wall clock that moves against the boot-time clock by more than this was set, not slewed."""
 
 SLOW_US = 1_000_000
 """Who reads longer than this does not know when what is new to it began: half of what a look and a row may differ."""
@@ -155,9 +152,9 @@ class Observer:
         """Whether the wall clock was set since the last look; every span then ends at the last look."""
         offset_us, before_us = at_us - boot_us, self._offset_us
         self._offset_us = offset_us
-        if before_us is None or abs(offset_us - before_us) > STEP_TOLERANCE_US:
+        if before_us is None or abs(offset_us - before_us) > CLOCK_TOLERANCE_US:
             rows.append(self._clocks(at_us, offset_us))
-        if before_us is None or abs(offset_us - before_us) <= STEP_TOLERANCE_US:
+        if before_us is None or abs(offset_us - before_us) <= CLOCK_TOLERANCE_US:
             return False
         moved_s = (offset_us - before_us) // 1_000_000
         sentence = f"the clock was set {'forward' if moved_s > 0 else 'back'} {abs(moved_s)} s"

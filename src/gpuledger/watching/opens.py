@@ -19,12 +19,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import MINUTE_US
+from gpuledger.model.moments import CLOCK_TOLERANCE_US, MINUTE_US
 from gpuledger.model.readings import DeviceReading, FinishedRow, LivingContext, NamesLook
 from gpuledger.model.reasons import IDLE, IDLE_MEANING, UnknownReason
 from gpuledger.model.rows import Sighting
 from gpuledger.watching.accounting import ListLook
-from gpuledger.watching.contexts import START_TOLERANCE_US
 from gpuledger.watching.holding import STAMP_US, Holding, Process, maker, where
 
 LOOKS_TO_SETTLE = 2
@@ -200,7 +199,7 @@ class Opens:
         if len(rows) < len(fresh):
             return False
         for (pid, _, _), opener in self._of(device.uuid).items():
-            if not opener.held_since(since_us - START_TOLERANCE_US) or (opener.exited_us is None and pid in living):
+            if not opener.held_since(since_us - CLOCK_TOLERANCE_US) or (opener.exited_us is None and pid in living):
                 continue
             row = rows.pop(pid, None)
             if row is None or not opener.can_have_made(row):
@@ -254,11 +253,11 @@ class Opens:
             if opener.exited_us is None:
                 continue
             opener.looks += 1
-            opener.lost |= lost_since_us is not None and opener.exited_us >= lost_since_us - START_TOLERANCE_US
+            opener.lost |= lost_since_us is not None and opener.exited_us >= lost_since_us - CLOCK_TOLERANCE_US
             if opener.listed:
                 del openers[key]
             elif (opener.became and opener.followed) or (
-                opener.looks >= LOOKS_TO_SETTLE and abs(at_us - opener.exited_us) >= START_TOLERANCE_US
+                opener.looks >= LOOKS_TO_SETTLE and abs(at_us - opener.exited_us) >= CLOCK_TOLERANCE_US
             ):  # no row comes late of what has been followed in the same process
                 del openers[key]
                 is_user = self._users.get((self._minors[device], pid, ticks), number) < number
@@ -321,7 +320,7 @@ def _together(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, str
     """Spans that touch as one, each with who held the device."""
     joined: list[tuple[int, int, list[int]]] = []
     for since_us, until_us, pid in sorted(spans):
-        if joined and since_us <= joined[-1][1] + START_TOLERANCE_US:
+        if joined and since_us <= joined[-1][1] + CLOCK_TOLERANCE_US:
             low, high, pids = joined[-1]
             joined[-1] = (low, max(high, until_us), [*pids, pid])
         else:
