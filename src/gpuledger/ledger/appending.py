@@ -16,7 +16,7 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.ledger.chain import GENESIS, Cell, link_hash
 from gpuledger.ledger.codec import CODECS, Codec
-from gpuledger.ledger.sqlite import MARK, bare_cursor, transaction
+from gpuledger.ledger.engine import MARK, Engine, bare_cursor, engine_of
 from gpuledger.ledger.texts import TextBook
 from gpuledger.model.problem import Problem
 from gpuledger.model.row_kinds import ROWS
@@ -25,6 +25,12 @@ from gpuledger.model.rows import Row
 _LAST_LINK = f"SELECT last_number, hash FROM link WHERE writer = {MARK} ORDER BY last_number DESC LIMIT 1"  # noqa: S608 a constant
 _LINK = "INSERT INTO link (writer, first_number, last_number, committed_at_us, previous_hash, hash) VALUES "
 _LINK += f"({', '.join([MARK] * 6)})"
+JUDGING = "judging"
+"""The lock of those who judge by what stands in the ledger: alone without scopes, beside each other with them."""
+
+_TRIES = 5
+"""How often an append begins anew that another writer's rows have overtaken."""
+
 _LOOKED_UP_AT_ONCE = 200  # more costs SQLite a longer statement and saves nothing (measured 100 to 4,000)
 
 
@@ -74,8 +80,17 @@ def append_rows(
     batches = _by_kind(rows)
     if not batches:
         return Appended()
-    with transaction(connection, write=True):
-        appended, written_texts = _append_with_texts(connection, texts, batches, writer, at_us)
+    engine, tries = engine_of(connection), _TRIES
+    while True:
+        try:
+            with engine.transaction(connection, write=True):
+                appended, written_texts = _append_with_texts(connection, texts, batches, writer, at_us)
+            break
+        except Exception as error:
+            # Another writer added one of these rows at the same moment: looked up again, it is known.
+            tries -= 1
+            if not tries or not engine.is_race(error):
+                raise
     texts.written(written_texts)
     return appended
 
@@ -88,15 +103,18 @@ def append_made(
     writer: str,
     at_us: int,
     are_new: bool = False,
+    scopes: Sequence[str] = (),
+    alone: Sequence[str] = (JUDGING,),
 ) -> Appended | None:
-    """As :func:`append_rows`, with rows that ``make`` gives once nobody else can write.
+    """As :func:`append_rows`, with rows that ``make`` gives once nobody else can write, or judge about the same.
 
     What it reads stays so until its rows are written. It may give None, which comes back, or raise: then nothing is
     written. With ``are_new`` it has looked already, and none of its rows is known: one that is fails by its guard.
     """
     if not writer:
         raise ValueError("a writer needs a name, HOST.ROLE")
-    with transaction(connection, write=True):
+    beside = [JUDGING] if scopes else []
+    with engine_of(connection).transaction(connection, write=True, alone=scopes or alone, beside=beside):
         rows = make()
         if rows is None:
             return None
@@ -108,16 +126,17 @@ def append_made(
 def _append_with_texts(
     connection: sa.Connection, texts: TextBook, batches: _Batches, writer: str, at_us: int, are_new: bool = False
 ) -> tuple[Appended, list[str]]:
-    appended = _append(bare_cursor(connection), batches, writer, at_us, are_new)
+    appended = _append(engine_of(connection), bare_cursor(connection), batches, writer, at_us, are_new)
     return appended, texts.write(appended.added)
 
 
 def append_in_transaction(connection: sa.Connection, row: Row, *, writer: str, at_us: int) -> Row:
     """Append one row that names no text, in the transaction that the caller holds."""
-    return _append(bare_cursor(connection), _by_kind([row]), writer, at_us).added[0]
+    return _append(engine_of(connection), bare_cursor(connection), _by_kind([row]), writer, at_us).added[0]
 
 
 def _append(
+    engine: Engine,
     cursor: DBAPICursor,
     batches: _Batches,
     writer: str,
@@ -127,7 +146,7 @@ def _append(
     sort_out = _take_all if are_new else _sort_out
     sorted_kinds = [sort_out(cursor, codec, batch, cells) for codec, batch, cells in batches]
     new = [each for each in sorted_kinds if each.rows]
-    added = _write(cursor, new, writer, at_us) if new else []
+    added = _write(engine, cursor, new, writer, at_us) if new else []
     return Appended(
         added=tuple(row for rows_of_kind in added for row in rows_of_kind),
         known=sum(each.known for each in sorted_kinds),
@@ -234,7 +253,8 @@ def _look_up(
     return found
 
 
-def _write(cursor: DBAPICursor, new: list[_Sorted], writer: str, at_us: int) -> list[list[Row]]:
+def _write(engine: Engine, cursor: DBAPICursor, new: list[_Sorted], writer: str, at_us: int) -> list[list[Row]]:
+    engine.lock(cursor, f"writer {writer}")  # as late as can be: others of the chain wait from here to the end
     last, previous_hash = _last_link(cursor, writer)
     first_number = number = last + 1
     added: list[list[Row]] = []
@@ -242,9 +262,7 @@ def _write(cursor: DBAPICursor, new: list[_Sorted], writer: str, at_us: int) -> 
     for each in new:
         codec = each.codec
         numbered = [(writer, at, *cells) for at, cells in enumerate(each.cells, start=number)]
-        marks = ", ".join([MARK] * len(codec.columns))
-        statement = f"INSERT INTO {codec.kind.table.name} ({', '.join(codec.columns)}) VALUES ({marks})"  # noqa: S608 names are the schema's own, values are bound
-        cursor.executemany(statement, numbered)
+        engine.insert(cursor, codec.kind.table.name, codec.columns, numbered)
         added.append(codec.number(each.rows, writer, number))
         chained.append((codec.kind.row.kind, numbered))
         number += len(numbered)

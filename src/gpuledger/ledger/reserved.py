@@ -17,7 +17,7 @@ from typing import Any, cast
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.ledger.codec import CODECS
-from gpuledger.ledger.sqlite import bare_cursor
+from gpuledger.ledger.engine import bare_cursor, engine_of
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.meters import RESERVED_METERS
 from gpuledger.model.missing import Missing
@@ -158,11 +158,12 @@ class Reading:
     """One reading of reserved time. Made by :func:`reading`; every read sees the ledger as it was at its start."""
 
     def __init__(self, ledger: Ledger, marks: Mapping[str, int]) -> None:
+        self._connection = ledger.connection
+        self._engine = engine_of(ledger.connection)
         self._cursor: DBAPICursor = bare_cursor(ledger.connection)
         self._marks = dict(marks)
         self._knows_subjects = False
-        for name, columns in _RELATIONS.items():
-            self._cursor.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({columns})")
+        for name in _RELATIONS:
             self._cursor.execute(f"DELETE FROM {name}")  # noqa: S608 a name from above
         self._cursor.executemany("INSERT INTO metered_mark VALUES (?, ?)", sorted(marks.items()))
         self.beats = {source: self._beat(source, marks) for source in self._sources()}
@@ -188,8 +189,7 @@ class Reading:
     def _beat(self, source: str, marks: Mapping[str, int]) -> int | Missing:
         """The last heartbeat of a source that stands within these marks."""
         statement = f"SELECT until_us, writer, number FROM watch WHERE {_BEATING} ORDER BY since_us DESC"  # noqa: S608
-        self._cursor.execute(statement, {"source": source})
-        while rows := self._cursor.fetchmany(100):
+        for rows in self._engine.stream(self._connection, statement, {"source": source}, 100):
             for until_us, writer, number in rows:
                 if number <= marks.get(writer, 0):
                     return int(until_us)
@@ -262,9 +262,9 @@ class Reading:
             until_us: where time that nothing ends is cut.
         """
         self._fill_hours(hours)
-        self._cursor.execute(rule(), {"until_us": until_us})
+        self._engine.weigh(self._cursor, ("metered_workload", "metered_hour", "metered_mark", "metered_beat"))
         several: list[tuple[Any, ...]] = []
-        while rows := self._cursor.fetchmany(_FETCHED):
+        for rows in self._engine.stream(self._connection, rule(), {"until_us": until_us}, _FETCHED):
             for row in rows:
                 if row[7] > 1:
                     several.append(row)
@@ -377,5 +377,7 @@ def reading(ledger: Ledger, marks: Mapping[str, int]) -> Iterator[Reading]:
 
     Append nothing through the same ledger before it ends.
     """
+    with ledger.mapped():
+        engine_of(ledger.connection).make_relations(ledger.connection, _RELATIONS)
     with ledger.snapshot():
         yield Reading(ledger, marks)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from gpuledger.ledger.places import Place, beside
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US
@@ -52,9 +53,9 @@ class Pulse:
         return now_us - self.looked_us <= 3 * self.interval_us
 
 
-def pulse_path(ledger_path: Path) -> Path:
-    """The file beside the ledger that an agent holds locked and tells its pulse in."""
-    return ledger_path.with_name(ledger_path.name + ".agent")
+def pulse_path(place: Place) -> Path:
+    """The file beside the ledger, on the agent's machine, that it holds locked and tells its pulse in."""
+    return beside(place, ".agent")
 
 
 def tell(descriptor: int, pulse: Pulse) -> None:
@@ -66,7 +67,7 @@ def tell(descriptor: int, pulse: Pulse) -> None:
 def hear(ledger: Ledger, *, now_us: int) -> Pulse | None:
     """The pulse of the agent that writes to this ledger; None where none is told or it cannot be read."""
     try:
-        told = json.loads(pulse_path(ledger.path).read_text(encoding="utf-8"))
+        told = json.loads(pulse_path(ledger.place).read_text(encoding="utf-8"))
         return Pulse(
             host=str(told["host"]),
             looked_us=min(int(told["looked_us"]), now_us),
