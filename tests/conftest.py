@@ -23,10 +23,15 @@ from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row
 ENGINES = ("sqlite", "postgresql")
 """A test module that says ``EVERY_STORE = True`` is run on each of them."""
 
+only_sqlite = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+"""Of a test in such a module that looks at files."""
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the tests of a module that says so on every store."""
-    if getattr(metafunc.module, "EVERY_STORE", False) and "engine" in metafunc.fixturenames:
+    """Run the tests of a module that says so on every store, but for those that look into SQLite's file."""
+    is_asked = getattr(metafunc.module, "EVERY_STORE", False) and "engine" in metafunc.fixturenames
+    is_told = any("engine" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
+    if is_asked and not is_told and "bare" not in metafunc.fixturenames:
         metafunc.parametrize("engine", ENGINES, indirect=True)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
@@ -80,19 +80,29 @@ def append_rows(
     batches = _by_kind(rows)
     if not batches:
         return Appended()
+
+    def write() -> Appended:
+        with engine_of(connection).transaction(connection, write=True):
+            appended, written_texts = _append_with_texts(connection, texts, batches, writer, at_us)
+        texts.written(written_texts)
+        return appended
+
+    return again_after_a_race(connection, write)
+
+
+T = TypeVar("T")
+
+
+def again_after_a_race(connection: sa.Connection, write: Callable[[], T]) -> T:
+    """Run a transaction; and again where another writer added one of its rows at the same moment: then it is known."""
     engine, tries = engine_of(connection), _TRIES
     while True:
         try:
-            with engine.transaction(connection, write=True):
-                appended, written_texts = _append_with_texts(connection, texts, batches, writer, at_us)
-            break
+            return write()
         except Exception as error:
-            # Another writer added one of these rows at the same moment: looked up again, it is known.
             tries -= 1
             if not tries or not engine.is_race(error):
                 raise
-    texts.written(written_texts)
-    return appended
 
 
 def append_made(

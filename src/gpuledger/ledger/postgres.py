@@ -25,11 +25,11 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.errors import GpuledgerError, Misconfigured, Unavailable
+from gpuledger.ledger import postgres_tables
 from gpuledger.ledger.engine import BUSY_TIMEOUT_MS, Opened
 from gpuledger.ledger.migrations.making import in_postgres
 from gpuledger.ledger.places import Place, Server
 from gpuledger.ledger.postgres_errors import RACES, bad_url, error_for, unreachable
-from gpuledger.ledger import postgres_tables
 from gpuledger.ledger.schema import SCHEMA_VERSION, VERSION_TABLES
 
 damaged_pages = postgres_tables.damaged_pages
@@ -255,6 +255,8 @@ def errors_of(opened: Opened) -> Iterator[None]:
     except (sa.exc.DBAPIError, psycopg.Error) as error:
         cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
         _let_go_if_cut(opened.connection)
+        if getattr(cause, "sqlstate", "") == "22003":  # as the other engine says it
+            raise OverflowError(str(cause)) from error
         known = _known(_server(opened.place), cause)
         if known is None:
             raise

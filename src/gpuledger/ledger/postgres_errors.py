@@ -17,7 +17,7 @@ REFUSED = "GL001"
 RACES = ("23505", "40001", "40P01")
 """A key that another transaction has just added, a serialization failure, a deadlock."""
 
-_BUSY = ("55P03", "57014", *RACES)
+_BUSY = ("55P03", "57014", "40001", "40P01")
 _CUT = ("57P01", "57P02", "57P03", "57P05")
 _BROKEN = ("42P01", "42703", "42883", "3F000")
 
@@ -30,10 +30,14 @@ def error_for(place: Server, error: psycopg.Error) -> GpuledgerError | None:
         return unreachable(place, said)
     if state == REFUSED:
         return Refused("append-only", said, hint="a late fact is appended as a correction: gpuledger meter")
+    if state == "23505":
+        return Refused(
+            "append-only", f"a row of this key is there: {said}", hint="run it again: what is known adds nothing"
+        )
     if state in _BUSY:
         return Unavailable(
             "ledger-busy",
-            f"{place} is held by another writer, or another wrote the same rows; nothing was added",
+            f"{place} is held by another writer; nothing was added",
             hint="try again; see who: psql -c 'SELECT * FROM pg_stat_activity'",
         )
     if state in ("42501", "25006") or state.startswith("28"):

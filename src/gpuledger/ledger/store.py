@@ -168,9 +168,12 @@ class Ledger:
         """
         self._refuse_reader()
         with self.mapped():
-            return appending.append_made(
-                self._connection, self._texts, lambda: rows if provided() else None,
-                writer=writer, at_us=at_us, alone=("booking",),
+            return appending.again_after_a_race(
+                self._connection,
+                lambda: appending.append_made(
+                    self._connection, self._texts, lambda: rows if provided() else None,
+                    writer=writer, at_us=at_us, alone=("booking",),
+                ),
             )  # fmt: skip
 
     def seal(self, at_us: int, *, writer: str) -> Seal:
@@ -198,7 +201,7 @@ class Ledger:
         """
         self._refuse_reader()
         with self.mapped():
-            with self._engine.transaction(self._connection, write=True):
+            with self._engine.transaction(self._connection, write=True, alone=("forgetting",)):
                 gone = self._texts.delete(keys)
             return gone, self._engine.erase_traces(self._opened)
 
