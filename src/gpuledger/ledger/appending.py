@@ -28,7 +28,7 @@ _LINK += f"({', '.join([MARK] * 6)})"
 JUDGING = "judging"
 """The lock of those who judge by what stands in the ledger: alone without scopes, beside each other with them."""
 
-_TRIES = 5
+_TRIES = 20
 """How often an append begins anew that another writer's rows have overtaken."""
 
 _LOOKED_UP_AT_ONCE = 200  # more costs SQLite a longer statement and saves nothing (measured 100 to 4,000)
@@ -81,8 +81,8 @@ def append_rows(
     if not batches:
         return Appended()
 
-    def write() -> Appended:
-        with engine_of(connection).transaction(connection, write=True):
+    def write(alone: Sequence[str]) -> Appended:
+        with engine_of(connection).transaction(connection, write=True, alone=alone):
             appended, written_texts = _append_with_texts(connection, texts, batches, writer, at_us)
         texts.written(written_texts)
         return appended
@@ -93,16 +93,23 @@ def append_rows(
 T = TypeVar("T")
 
 
-def again_after_a_race(connection: sa.Connection, write: Callable[[], T]) -> T:
-    """Run a transaction; and again where another writer added one of its rows at the same moment: then it is known."""
+def again_after_a_race(connection: sa.Connection, write: Callable[[Sequence[str]], T]) -> T:
+    """Run a transaction; and again where another writer added one of its rows at the same moment: then it is known.
+
+    Args:
+        connection: of the ledger.
+        write: the transaction, given a lock to hold besides its own: those that were overtaken go one after the other.
+    """
     engine, tries = engine_of(connection), _TRIES
+    alone: tuple[str, ...] = ()
     while True:
         try:
-            return write()
+            return write(alone)
         except Exception as error:
             tries -= 1
             if not tries or not engine.is_race(error):
                 raise
+            alone = ("overtaken",)
 
 
 def append_made(

@@ -17,6 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from itertools import count
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import psycopg
 import sqlalchemy as sa
@@ -44,7 +45,14 @@ MIGRATE_HINT = "as the owner of the tables: gpuledger migrate --ledger postgresq
 _CONNECT_S = 10
 _FEW = 50  # rows from which COPY is faster than executemany (measured: a third of the time for 1,000)
 _OLDEST = 130000  # MATERIALIZED (12); the oldest that is still maintained in 2025 is 13
+_SETTINGS = """
+SET jit = off;
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"""
+"""A plan that is compiled costs more than it saves; what was acknowledged is there after a crash of the server."""
+
 _NUMBERS = count(1)
+_HELD: WeakKeyDictionary[sa.Connection, psycopg.Connection[tuple[Any, ...]]] = WeakKeyDictionary()
+"""What each transaction runs on: once that is cut nothing of it may go on elsewhere."""
 
 
 class Cursor(psycopg.RawCursor[tuple[Any, ...]]):
@@ -136,8 +144,7 @@ def connect(place: Place, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Opened:
         # Autocommit: BEGIN and COMMIT are said by this module, never by the driver.
         driver = psycopg.connect(**words, autocommit=True)  # type: ignore[arg-type]
         driver.adapters.register_loader("numeric", _WholeLoader)
-        # A plan that is compiled costs more than it saves for statements that run in milliseconds.
-        driver.execute(f"SET lock_timeout = {busy_timeout_ms}; SET jit = off")
+        driver.execute(f"SET lock_timeout = {busy_timeout_ms}; {_SETTINGS}")
         _keep_to_schema(driver)
         return driver
 
@@ -238,8 +245,13 @@ def _server(place: Place) -> Server:
 
 
 def driver_of(connection: sa.Connection) -> psycopg.Connection[tuple[Any, ...]]:
-    """The driver's own connection; a new one where the last was cut."""
-    return cast("psycopg.Connection[tuple[Any, ...]]", connection.connection.driver_connection)
+    """The driver's own connection; a new one where the last was cut, but never in the middle of a transaction."""
+    held = _HELD.get(connection)
+    return (
+        held
+        if held is not None
+        else cast("psycopg.Connection[tuple[Any, ...]]", connection.connection.driver_connection)
+    )
 
 
 def bare_cursor(connection: sa.Connection) -> DBAPICursor:
@@ -267,7 +279,7 @@ def errors_of(opened: Opened) -> Iterator[None]:
 
 
 def _let_go_if_cut(connection: sa.Connection) -> None:
-    if connection.closed:
+    if connection.closed or connection in _HELD:
         return
     if not connection.invalidated and driver_of(connection).closed:
         connection.invalidate()
@@ -289,20 +301,42 @@ def transaction(
     Locks are taken in one order, first those that are shared, then by their numbers: nobody waits for somebody who
     waits for him.
     """
-    driver = driver_of(connection)
     begin = ["BEGIN ISOLATION LEVEL READ COMMITTED" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"]
     begin += [f"SELECT pg_advisory_xact_lock_shared({key})" for key in sorted({_key(name) for name in beside})]
     begin += [f"SELECT pg_advisory_xact_lock({key})" for key in sorted({_key(name) for name in alone})]
+    driver = _begun(connection, "; ".join(begin))
+    _HELD[connection] = driver
     try:
-        driver.execute("; ".join(begin))  # numbers and constants, in one round trip
         yield
         ended = driver.execute("COMMIT").statusmessage
         assert ended == "COMMIT", "a statement of the transaction had failed, and nobody heard"
     except BaseException:
-        if not driver.closed and driver.info.transaction_status is not TransactionStatus.IDLE:
-            with suppress(psycopg.Error):
-                driver.execute("ROLLBACK")
+        _end(driver)
         raise
+    finally:
+        del _HELD[connection]
+
+
+def _begun(connection: sa.Connection, begin: str) -> psycopg.Connection[tuple[Any, ...]]:
+    """The driver's connection in a transaction; a new one where the last was cut while nothing was asked of it."""
+    driver = driver_of(connection)
+    try:
+        driver.execute(begin)  # one round trip
+    except psycopg.OperationalError:
+        if not driver.closed:
+            _end(driver)
+            raise
+        _let_go_if_cut(connection)
+        driver = driver_of(connection)
+        driver.execute(begin)
+    return driver
+
+
+def _end(driver: psycopg.Connection[tuple[Any, ...]]) -> None:
+    """Roll back what has begun."""
+    if not driver.closed and driver.info.transaction_status is not TransactionStatus.IDLE:
+        with suppress(psycopg.Error):
+            driver.execute("ROLLBACK")
 
 
 def lock(cursor: DBAPICursor, name: str) -> None:

@@ -170,9 +170,9 @@ class Ledger:
         with self.mapped():
             return appending.again_after_a_race(
                 self._connection,
-                lambda: appending.append_made(
+                lambda alone: appending.append_made(
                     self._connection, self._texts, lambda: rows if provided() else None,
-                    writer=writer, at_us=at_us, alone=("booking",),
+                    writer=writer, at_us=at_us, alone=("booking", *alone),
                 ),
             )  # fmt: skip
 
