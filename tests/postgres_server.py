@@ -57,7 +57,8 @@ class Server:
         if self._user:
             shutil.chown(self.folder, self._user)
         self._run("initdb", "--pgdata", str(self._cluster), "--username", "postgres", "--auth", "scram-sha-256",
-                  "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync", "--pwfile", str(self._password_file()))  # fmt: skip
+                  "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync",
+                  "--pwfile", str(self._password_file()))  # fmt: skip
         written = "".join(f"{name} = '{value}'\n" for name, value in (_SETTINGS | {"port": str(self.port)}).items())
         with (self._cluster / "postgresql.auto.conf").open("a") as file:
             file.write(written)

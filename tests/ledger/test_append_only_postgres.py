@@ -150,7 +150,7 @@ def test_what_plays_a_replica_is_refused_too(postgres, filled: str) -> None:
 
 
 def test_a_cascade_does_not_reach_in(postgres, make) -> None:
-    """A foreign key by the owner that would delete with its parent: the trigger stands before it, and verify sees it."""
+    """A foreign key by the owner that would delete with its parent: the trigger stands before it."""
     place = postgres.new_ledger()
     database = place.rpartition("/")[2]
     with Ledger.open(place, mode="append") as ledger:
@@ -182,7 +182,7 @@ OWNERS_DEEDS: dict[str, str] = {
     "ALTER TABLE watch DISABLE TRIGGER watch_no_change": "watch_no_change",
     "ALTER TABLE watch ENABLE TRIGGER watch_no_change": "watch_no_change",
     "DROP TRIGGER link_no_row_change ON link": "link_no_row_change",
-    "CREATE OR REPLACE FUNCTION gpuledger_refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'": "seal_no",
+    "CREATE OR REPLACE FUNCTION gpuledger_refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN OLD; END'": "seal",
     "CREATE TRIGGER quiet BEFORE INSERT ON watch FOR EACH ROW EXECUTE FUNCTION gpuledger_refuse()": "quiet",
     "CREATE RULE r AS ON INSERT TO pass DO INSTEAD NOTHING": "pass",
     "CREATE TABLE child () INHERITS (usage_record)": "usage_record",

@@ -34,7 +34,8 @@ def cut(server: Server, place: str) -> int:
     """Cut every connection of the application to a ledger; returns how many there were."""
     with server.superuser() as connection:
         found = connection.execute(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %s AND usename = 'gpuledger'",
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+            "WHERE datname = %s AND usename = 'gpuledger'",
             (place.rpartition("/")[2],),
         ).fetchone()
     assert found is not None
@@ -397,8 +398,8 @@ def test_a_row_of_another_writer_at_the_same_moment(place: str, make) -> None:
         def slow() -> None:
             with psycopg.connect(place) as connection:
                 connection.execute(
-                    "INSERT INTO watch SELECT 'slow', 1, host, device, source, method, interval_ms, 7, 8, status, readings, "
-                    "new_rows, living, detail FROM watch"
+                    "INSERT INTO watch SELECT 'slow', 1, host, device, source, method, interval_ms, 7, 8, status, "
+                    "readings, new_rows, living, detail FROM watch"
                 )
                 started.set()
                 time.sleep(0.3)

@@ -41,7 +41,7 @@ def bring_up_to_date(place: Place, *, applications: Sequence[str] = (), readers:
         raise Misconfigured("no-roles", f"{place} is a file: its mode and group say who may use it", hint="ls -l")
     before = 0
     if is_there(place) and place.stat().st_size:
-        from gpuledger.ledger.sqlite import stored_version  # noqa: PLC0415 beside the other engine's, in this one place
+        from gpuledger.ledger.sqlite_file import stored_version  # noqa: PLC0415 beside the other engine's, in this one place
 
         before = stored_version(place)
     Ledger.open(place, mode="append").close()

@@ -11,10 +11,8 @@ stands in the ledger locks what it judges about (advisory locks, which end with 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import lru_cache
 from itertools import count
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -30,6 +28,7 @@ from gpuledger.ledger import postgres_tables
 from gpuledger.ledger.engine import BUSY_TIMEOUT_MS, Opened
 from gpuledger.ledger.migrations.making import in_postgres
 from gpuledger.ledger.places import Place, Server
+from gpuledger.ledger.postgres_cursor import Cursor, StreamingCursor, WholeLoader
 from gpuledger.ledger.postgres_errors import RACES, bad_url, error_for, unreachable
 from gpuledger.ledger.schema import SCHEMA_VERSION, VERSION_TABLES
 
@@ -53,54 +52,6 @@ SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('sync
 _NUMBERS = count(1)
 _HELD: WeakKeyDictionary[sa.Connection, psycopg.Connection[tuple[Any, ...]]] = WeakKeyDictionary()
 """What each transaction runs on: once that is cut nothing of it may go on elsewhere."""
-
-
-class Cursor(psycopg.RawCursor[tuple[Any, ...]]):
-    """Reads the marks that SQLite reads: ``?`` for a sequence, ``:name`` for a mapping."""
-
-    def execute(self, query: Any, params: Any = None, **more: Any) -> Cursor:
-        """As the driver's, with these marks."""
-        text, names = translated(str(query))
-        return super().execute(text, params if names is None else [params[name] for name in names], **more)
-
-    def executemany(self, query: Any, params_seq: Any, *, returning: bool = False) -> None:
-        """As the driver's, with these marks."""
-        super().executemany(translated(str(query))[0], params_seq, returning=returning)
-
-
-class _StreamingCursor(psycopg.RawServerCursor[tuple[Any, ...]]):
-    """The same on the server's side: rows are fetched as they are asked for."""
-
-    def execute(self, query: Any, params: Any = None, **more: Any) -> _StreamingCursor:
-        text, names = translated(str(query))
-        return super().execute(text, params if names is None else [params[name] for name in names], **more)
-
-
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|::|\?|:([a-z_][a-z0-9_]*)", re.IGNORECASE)
-
-
-@lru_cache(maxsize=1000)
-def translated(query: str) -> tuple[str, tuple[str, ...] | None]:
-    """A statement with PostgreSQL's own ``$1`` for each mark, and the names in their order; None without names."""
-    names: dict[str, int] = {}
-    places = count(1)
-
-    def mark(found: re.Match[str]) -> str:
-        if found[0] == "?":
-            return f"${next(places)}"
-        if found[1]:
-            return f"${names.setdefault(found[1], len(names) + 1)}"
-        return found[0]
-
-    text = _TOKEN.sub(mark, query)
-    return text, tuple(names) or None
-
-
-class _WholeLoader(psycopg.adapt.Loader):
-    """A sum of bigints comes as numeric; the ledger holds whole numbers only."""
-
-    def load(self, data: Any) -> int:  # the driver's own name for its argument
-        return int(bytes(data))
 
 
 def open_connection(place: Place, *, mode: str, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Opened:
@@ -143,7 +94,7 @@ def connect(place: Place, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Opened:
     def create() -> psycopg.Connection[tuple[Any, ...]]:
         # Autocommit: BEGIN and COMMIT are said by this module, never by the driver.
         driver = psycopg.connect(**words, autocommit=True)  # type: ignore[arg-type]
-        driver.adapters.register_loader("numeric", _WholeLoader)
+        driver.adapters.register_loader("numeric", WholeLoader)
         driver.execute(f"SET lock_timeout = {busy_timeout_ms}; {_SETTINGS}")
         _keep_to_schema(driver)
         return driver
@@ -372,7 +323,7 @@ def stream(
     is_held = driver.info.transaction_status is TransactionStatus.IDLE
     name = f"gpuledger_{next(_NUMBERS)}"
     if isinstance(statement, str):
-        cursor: Any = _StreamingCursor(driver, name, withhold=is_held)
+        cursor: Any = StreamingCursor(driver, name, withhold=is_held)
         words: Any = bound or None
     else:
         compiled = statement.compile(dialect=connection.dialect, compile_kwargs={"render_postcompile": True})

@@ -6,11 +6,9 @@ would differ on another engine stands here or in ``migrations/``.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -18,30 +16,18 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
 
-from gpuledger.errors import Misconfigured, Unavailable
+from gpuledger.errors import Unavailable
 from gpuledger.ledger.engine import BUSY_TIMEOUT_MS, Opened
-from gpuledger.ledger.places import Place, is_there
+from gpuledger.ledger.places import Place, beside, is_there
 from gpuledger.ledger.schema import METADATA, SCHEMA_VERSION
-from gpuledger.ledger.sqlite_errors import damaged, mapped, no_ledger
-
-APPLICATION_ID = 1196444743
-"""The letters GPLG: what the header of every ledger carries, so that no other application's file is touched."""
+from gpuledger.ledger.sqlite_errors import mapped
+from gpuledger.ledger.sqlite_file import create, holds, judge, signature_in, signature_of, stamp
 
 POSITION = "instr"
 JOINED = "group_concat({}, ',')"
 OPEN_RECORDS = "usage_record INDEXED BY usage_record_open"
 
 _OLDEST = (3, 37, 0)  # STRICT tables
-_MAGIC = b"SQLite format 3\0"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signature:
-    """What a file says it is: the header's application id and schema version, and whether it holds any table."""
-
-    application_id: int
-    version: int
-    empty: bool
 
 
 def open_connection(place: Place, *, mode: str, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Opened:
@@ -67,23 +53,23 @@ def open_connection(place: Place, *, mode: str, busy_timeout_ms: int = BUSY_TIME
         )
     with mapped(path):
         if mode == "append":
-            _create(path)
-        _judge(path, _signature(path, mode), mode)
-        if mode == "append" and _holds(path, "-wal"):
+            create(path)
+        judge(path, signature_in(path, mode), mode)
+        if mode == "append" and holds(path, "-wal"):
             # The log may hold a newer version than the header; a writing connection would already write it out.
             with closing(_connect(path, "mode=ro", busy_timeout_ms)) as connection:
-                _judge(path, _signature_of(connection), mode)
+                judge(path, signature_of(connection), mode)
         options, before = "mode=rw", None
         if mode == "read":
             options = "mode=ro"
-            if not is_there(_beside(path, "-wal")):
+            if not is_there(beside(path, "-wal")):
                 # Without -wal nobody writes. A plain read-only connection would create -wal and -shm (owned by
                 # the reader, in the agent's way) or fail where it may not; immutable=1 does neither.
                 options, before = "mode=ro&immutable=1", stamp(path)
         connection = _connect(path, options, busy_timeout_ms)
         try:
-            signature = _signature_of(connection)
-            _judge(path, signature, mode)
+            signature = signature_of(connection)
+            judge(path, signature, mode)
         except BaseException:
             connection.close()
             raise
@@ -115,106 +101,6 @@ def _file(place: Place) -> Path:
     return place
 
 
-def stamp(path: Path) -> tuple[int, int, int]:
-    """What changes when a file is written: inode, size, time of change."""
-    status = path.stat()
-    return (status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
-
-
-def _create(path: Path) -> None:
-    if is_there(path):
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o640)
-    except FileExistsError:
-        return  # another process was faster; both open the same file
-    try:
-        os.fchmod(descriptor, 0o640)  # whatever the umask: a group may read, others may not
-    finally:
-        os.close(descriptor)
-
-
-def _signature(path: Path, mode: str) -> Signature:
-    """Read the header without SQLite, which would already write to some files while looking.
-
-    Who is to append asks for the right to write here: SQLite would say so only at the first append, and leave
-    an empty log behind.
-    """
-    with path.open("r+b" if mode == "append" else "rb") as file:
-        header = file.read(100)
-    if header and (len(header) < 100 or not header.startswith(_MAGIC)):
-        raise damaged(path, "it is not an SQLite database")
-    return Signature(
-        application_id=int.from_bytes(header[68:72], "big"),
-        version=int.from_bytes(header[60:64], "big"),
-        empty=not any(header[40:44]),  # schema cookie: 0 until the first table
-    )
-
-
-def _signature_of(connection: sa.Connection) -> Signature:
-    tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
-    return Signature(
-        application_id=_pragma(connection, "application_id"),
-        version=_pragma(connection, "user_version"),
-        empty=not tables,
-    )
-
-
-def stored_version(path: Path) -> int:
-    """The version of the tables of a file; 0 where there are none.
-
-    Raises:
-        Corrupt: ``ledger-damaged``.
-    """
-    with mapped(path):
-        return _signature(path, "read").version
-
-
-def _holds(path: Path, suffix: str) -> bool:
-    try:
-        return _beside(path, suffix).stat().st_size > 0
-    except FileNotFoundError:
-        return False
-
-
-def _judge(path: Path, signature: Signature, mode: str) -> None:
-    """Raise when the file is not ours to use."""
-    if mode == "read" and _holds(path, "-journal"):
-        raise Unavailable(
-            "ledger-busy",
-            f"{path} is being created, or its creation was interrupted",
-            hint="try again; if it stays so, start the agent once: it finishes the work",
-        )
-    if signature.application_id == 0 and signature.empty:
-        if mode == "read" and not _holds(path, "-wal"):
-            raise no_ledger(path)
-        return
-    if signature.application_id != APPLICATION_ID:
-        raise Misconfigured(
-            "not-a-ledger",
-            f"{path} is an SQLite file of another application; it was left as it is",
-            hint="name another file with --ledger",
-        )
-    if signature.version > SCHEMA_VERSION:
-        raise Unavailable(
-            "ledger-newer",
-            f"{path} was written by a newer gpuledger (tables of version {signature.version}, "
-            f"this program knows {SCHEMA_VERSION}); it was left as it is",
-            hint="pip install --upgrade gpuledger",
-        )
-    if mode == "read" and signature.version < SCHEMA_VERSION:
-        raise Unavailable(
-            "ledger-older",
-            f"{path} has tables of version {signature.version}, this program reads {SCHEMA_VERSION}",
-            hint="gpuledger agent --once   (whoever writes it next brings it up to date)",
-        )
-
-
 def _connect(path: Path, options: str, busy_timeout_ms: int) -> sa.Connection:
     address = f"file:{quote(str(path.absolute()))}?{options}"
 
@@ -232,10 +118,6 @@ def _connect(path: Path, options: str, busy_timeout_ms: int) -> sa.Connection:
         connection.close()
         raise
     return connection
-
-
-def _pragma(connection: sa.Connection, name: str) -> int:
-    return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
 
 
 def bare_cursor(connection: sa.Connection) -> DBAPICursor:
