@@ -23,6 +23,8 @@ def migrate(connection: sa.Connection) -> None:
 
     The caller holds the transaction: DDL is transactional in both engines, and so is SQLite's ``user_version``.
     """
+    if not connection.in_transaction():
+        connection.begin()  # so that Alembic knows of the caller's: else it would commit each step by itself
     config = Config()
     config.set_main_option("script_location", str(_STEPS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")

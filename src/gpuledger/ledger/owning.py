@@ -61,6 +61,7 @@ def _on_a_server(place: Server, applications: Sequence[str], readers: Sequence[s
     try:
         with postgres.errors_of(opened), postgres.transaction(connection, write=True, alone=("migrate",)):
             postgres_tables.refuse_without_schema(connection)
+            postgres_tables.refuse_without_ownership(connection)
             before = postgres.stored_version(connection)
             postgres.refuse_newer(place, before)
             roles = postgres_tables.look_at(connection, list(wanted))

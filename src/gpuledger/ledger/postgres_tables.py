@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from gpuledger.errors import Misconfigured
+from gpuledger.errors import Misconfigured, Unavailable
 from gpuledger.ledger.engine import bare_cursor
 from gpuledger.ledger.migrations.making import POSTGRES_GUARD
 from gpuledger.ledger.schema import IDENTITY_TEXT, METADATA
@@ -86,6 +86,25 @@ def refuse_without_schema(connection: sa.Connection) -> None:
     if is_absent:
         raise Misconfigured(
             "no-schema", f"the search path {path} names no schema that is there", hint="psql -c 'CREATE SCHEMA NAME'"
+        )
+
+
+def refuse_without_ownership(connection: sa.Connection) -> None:
+    """Raise where the tables belong to somebody else: grants of others would be passed over with a warning.
+
+    Raises:
+        Unavailable: ``ledger-permission``.
+    """
+    cursor = bare_cursor(connection)
+    cursor.execute(
+        "SELECT current_user, r.rolname FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner "
+        "WHERE c.oid = to_regclass('link') AND NOT pg_has_role(c.relowner, 'MEMBER')"
+    )
+    for user, owner in cursor.fetchall():
+        raise Unavailable(
+            "ledger-permission",
+            f"the tables belong to {owner}, and {user} may neither bring them up to date nor grant them",
+            hint=f"as their owner: gpuledger migrate --ledger postgresql://{owner}@HOST/DATABASE",
         )
 
 
