@@ -96,9 +96,10 @@ def test_a_step_that_fails_leaves_nothing(postgres, monkeypatch: pytest.MonkeyPa
     def fails(*_: object, **__: object) -> None:
         raise Unavailable("ledger-full", "no room", hint="make room")
 
-    with monkeypatch.context() as patched, pytest.raises(Unavailable):
+    with monkeypatch.context() as patched:
         patched.setattr(postgres_tables, "grant", fails)
-        bring_up_to_date(place, applications=[APPLICATION])
+        with pytest.raises(Unavailable):
+            bring_up_to_date(place, applications=[APPLICATION])
     with psycopg.connect(place.url) as connection:
         assert connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
     assert bring_up_to_date(place).before == 0
@@ -195,7 +196,8 @@ def test_tables_of_a_newer_program_are_left_alone(postgres) -> None:
 def test_two_owners_at_once(postgres) -> None:
     """The second waits, and finds the work done."""
     url = postgres.url(OWNER, postgres.new_database())
-    code = "import sys; from gpuledger.cli.main import main; main(['migrate', '--format', 'json', '--ledger', sys.argv[1]])"
+    code = "import sys; from gpuledger.cli.main import main; "
+    code += "main(['migrate', '--format', 'json', '--ledger', sys.argv[1]])"
     started = [subprocess.Popen([sys.executable, "-c", code, url], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     told = [json.loads(process.communicate(timeout=60)[0])["before"] for process in started]
     assert sorted(told) == [0, SCHEMA_VERSION, SCHEMA_VERSION]
