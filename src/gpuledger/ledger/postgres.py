@@ -391,4 +391,6 @@ def erase_traces(opened: Opened) -> str:
     if is_owner:
         driver.execute("VACUUM identity_text")
     pages = "" if is_owner else "the table's pages until they are vacuumed (as the owner: VACUUM identity_text), "
-    return f"deleted, and still in {pages}the server's write-ahead log, its replicas and backups until those are gone"
+    return (
+        f"deleted; bytes may stay in {pages}the server's write-ahead log, its replicas and backups until those are gone"
+    )

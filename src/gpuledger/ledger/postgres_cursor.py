@@ -30,6 +30,7 @@ class StreamingCursor(psycopg.RawServerCursor[tuple[Any, ...]]):
     """The same on the server's side: rows are fetched as they are asked for."""
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> StreamingCursor:
+        """As the driver's, with these marks."""
         text, names = translated(str(query))
         return super().execute(text, params if names is None else [params[name] for name in names], **more)
 
@@ -57,5 +58,6 @@ def translated(query: str) -> tuple[str, tuple[str, ...] | None]:
 class WholeLoader(psycopg.adapt.Loader):
     """A sum of bigints comes as numeric; the ledger holds whole numbers only."""
 
-    def load(self, data: Any) -> int:  # the driver's own name for its argument
-        return int(bytes(data))
+    def load(self, digits: Any) -> int:
+        """The number; anything with a fraction is a bug."""
+        return int(bytes(digits))
