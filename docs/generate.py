@@ -81,7 +81,7 @@ def tables() -> str:
     """The ledger's tables."""
     parts = [
         MADE,
-        "# Tables of the ledger\n\nMeant to be read by other tools: sqlite3, Grafana, Datasette. ",
+        "# Tables of the ledger\n\nMeant to be read by other tools: sqlite3, psql, Grafana, Datasette. ",
         "Times are microseconds UTC; a row's reference is `KIND:WRITER/NUMBER`.\n",
     ]
     for one in METADATA.sorted_tables:

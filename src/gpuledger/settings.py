@@ -38,8 +38,9 @@ SETTINGS: tuple[Setting, ...] = (
         name="ledger",
         variable="GPULEDGER_LEDGER",
         default="",
-        sentence="The ledger: a path or sqlite:///PATH. Unset: /var/lib/gpuledger/ledger.db for root or where it is "
-        "readable, else gpuledger/ledger.db in the user's data directory.",
+        sentence="The ledger: a path, sqlite:///PATH, or postgresql://USER@HOST/DATABASE. Unset: "
+        "/var/lib/gpuledger/ledger.db for root or where it is readable, else gpuledger/ledger.db in the user's data "
+        "directory.",
     ),
     Setting(
         name="host",

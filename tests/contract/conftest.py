@@ -1,6 +1,6 @@
-"""The stores under contract: SQLite, and a plain list that is too simple to be wrong.
+"""The stores under contract: SQLite, PostgreSQL, and a plain list that is too simple to be wrong.
 
-Every store is driven through the same few calls. PostgreSQL joins here as a third.
+Every store is driven through the same few calls.
 """
 
 from __future__ import annotations
@@ -226,30 +226,32 @@ class ListLedger:
         pass
 
 
-class SqliteStore(Ledger):
+class CheckedLedger(Ledger):
     """The real one, with its own check as a method."""
 
     def findings(self) -> list[Any]:
         return verify_ledger(self)
 
 
-def _sqlite(path: Path) -> Store:
-    return SqliteStore.open(path / "ledger.db", mode="append")  # type: ignore[return-value]
-
-
-STORES: dict[str, Callable[[Path], Store]] = {"list": lambda path: ListLedger(), "sqlite": _sqlite}
-"""How each store is made, empty, in a directory of its own."""
+def _opened(place: Path | str) -> Store:
+    return CheckedLedger.open(place, mode="append")  # type: ignore[return-value]
 
 
 @pytest.fixture
-def stores() -> dict[str, Callable[[Path], Store]]:
-    """Every store's maker, by name."""
-    return STORES
+def stores(postgres) -> dict[str, Callable[[Path], Store]]:
+    """How each store is made, empty, in a directory of its own."""
+    return {
+        "list": lambda path: ListLedger(),
+        "sqlite": lambda path: _opened(path / "ledger.db"),
+        "postgresql": lambda path: _opened(postgres.new_ledger()),
+    }
 
 
-@pytest.fixture(params=sorted(STORES))
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+@pytest.fixture(params=["list", "sqlite", "postgresql"])
+def store(
+    request: pytest.FixtureRequest, stores: dict[str, Callable[[Path], Store]], tmp_path: Path
+) -> Iterator[Store]:
     """One empty store after the other."""
-    made = STORES[request.param](tmp_path)
+    made = stores[request.param](tmp_path)
     yield made
     made.close()

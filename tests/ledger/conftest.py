@@ -131,9 +131,9 @@ def make() -> SimpleNamespace:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def place(new_place: Callable[[str], Any]) -> Any:
     """Where a ledger may be made."""
-    return tmp_path / "ledger.db"
+    return new_place("ledger.db")
 
 
 @pytest.fixture

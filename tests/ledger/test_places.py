@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpuledger.errors import Misconfigured
-from gpuledger.ledger.places import path_of, resolve_place
+from gpuledger.ledger.places import Server, beside, path_of, place_of, resolve_place
 
 
 def test_what_was_typed_wins(tmp_path: Path) -> None:
@@ -62,11 +62,55 @@ def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql://h/d", "postgresql+psycopg://h/d", "postgres://h/d", "POSTGRESQL://h/d"])
-def test_postgres_is_announced(url: str) -> None:
-    """A PostgreSQL URL is understood, and answered with what this version can do."""
-    with pytest.raises(Misconfigured, match="SQLite only") as caught:
-        path_of(url)
-    assert caught.value.code == "postgres-later"
+def test_a_server_has_many_spellings(url: str) -> None:
+    """All of them are one, as libpq reads it."""
+    assert place_of(url) == Server("postgresql://h/d")
+    assert place_of(place_of(url)) == place_of(url)
+    assert resolve_place(url, environment={}) == place_of(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://al:pass%2Fword@h:5/d", "postgresql://al@h:5/d"),
+        ("postgresql://al@h/d?password=word&sslmode=require", "postgresql://al@h/d"),
+        ("postgresql:///d?host=/run/postgresql", "postgresql:///d"),
+        ("postgresql://h1:1,h2:2/d", "postgresql://h1:1,h2:2/d"),
+    ],
+)
+def test_a_password_is_never_shown(url: str, shown: str) -> None:
+    """Neither as text nor in a traceback."""
+    place = place_of(url)
+    assert str(place) == shown
+    assert "word" not in f"{place!r} {place}"
+
+
+def test_what_must_not_be_shown() -> None:
+    """The password as written and as meant, wherever it stands."""
+    assert Server("postgresql://al:pass%2Fword@h/d").secrets == ("pass%2Fword", "pass/word")
+    assert Server("postgresql://al@h/d?password=x").secrets == ("x",)
+    assert Server("postgresql://al@h/d").secrets == ()
+
+
+@pytest.mark.parametrize("url", ["postgresql://", "postgresql:///", "postgresql://h/d\0", "postgresql://[h/d"])
+def test_no_server_is_named(url: str) -> None:
+    """Wrong usage, with a hint."""
+    with pytest.raises(Misconfigured) as caught:
+        place_of(url)
+    assert caught.value.code == "bad-ledger-place"
+    assert "postgresql://USER@HOST/DATABASE" in caught.value.hint
+
+
+def test_what_lies_beside_a_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Next to a file; of a server on this machine, the same whatever password was typed."""
+    assert beside(Path("/var/l.db"), ".agent") == Path("/var/l.db.agent")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    system = tmp_path / "system" / "ledger.db"
+    system.parent.mkdir()
+    one, other = (beside(Server(f"postgresql://al:{word}@h/d"), ".agent", system=system) for word in ("a", "b"))
+    assert one == other
+    assert one.parent == system.parent
+    assert beside(Server("postgresql://al@h/e"), ".agent", system=system) != one
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from gpuledger.model.moments import HOUR_US
 from gpuledger.model.workload_rows import WorkloadEvent
 from reserved_oracle import microseconds
 
+EVERY_STORE = True
+
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[ControlPlane]:

@@ -10,6 +10,8 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, SECOND_US
 from gpuledger.model.rows import DriverRecord, PolicyVersion, ProcessIdentity, Sighting, UsageRecord, Watch
 
+EVERY_STORE = True
+
 
 def pids(rows) -> list[int]:
     """Their process ids."""

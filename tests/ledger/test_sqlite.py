@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
-from gpuledger.errors import Corrupt, GpuledgerError, Misconfigured, Refused, Unavailable
-from gpuledger.ledger import Ledger, sqlite
+from gpuledger.errors import GpuledgerError, Misconfigured, Unavailable
+from gpuledger.ledger import Ledger, sqlite_file
 from gpuledger.ledger.schema import SCHEMA_VERSION
 from gpuledger.model.rows import Watch
 
@@ -142,7 +141,7 @@ def test_a_newer_ledger_is_untouched(ledger: Ledger, place: Path, in_log: bool) 
 def test_an_older_ledger_waits_for_its_writer(ledger: Ledger, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader never migrates."""
     ledger.close()
-    monkeypatch.setattr(sqlite, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    monkeypatch.setattr(sqlite_file, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     assert code_of(place, "read") == "ledger-older"
 
 
@@ -270,84 +269,6 @@ def test_a_held_ledger_is_busy(place: Path, ledger: Ledger, make, bare) -> None:
         assert len(waiting.append([make.watch()], writer="w", at_us=1).added) == 1
 
 
-def sqlite_error(code: int, text: str = "boom") -> sqlite3.Error:
-    """An error as the driver raises it, with its extended code."""
-    error = sqlite3.OperationalError(text)
-    error.sqlite_errorcode = code
-    return error
-
-
-def test_every_fault_of_sqlite_has_a_name() -> None:
-    """Each primary result code is mapped to what a caller can do, or is left alone as a bug of ours."""
-    mapped = {
-        "SQLITE_PERM": (Unavailable, "ledger-permission"),
-        "SQLITE_BUSY": (Unavailable, "ledger-busy"),
-        "SQLITE_LOCKED": (Unavailable, "ledger-busy"),
-        "SQLITE_NOMEM": (Unavailable, "ledger-memory"),
-        "SQLITE_READONLY": (Unavailable, "ledger-permission"),
-        "SQLITE_IOERR": (Unavailable, "ledger-io"),
-        "SQLITE_CORRUPT": (Corrupt, "ledger-damaged"),
-        "SQLITE_FULL": (Unavailable, "ledger-full"),
-        "SQLITE_CANTOPEN": (Unavailable, "ledger-permission"),
-        "SQLITE_PROTOCOL": (Unavailable, "ledger-busy"),
-        "SQLITE_TOOBIG": (Refused, "row-too-big"),
-        "SQLITE_AUTH": (Unavailable, "ledger-permission"),
-        "SQLITE_FORMAT": (Corrupt, "ledger-damaged"),
-        "SQLITE_NOTADB": (Corrupt, "ledger-damaged"),
-        "SQLITE_IOERR_WRITE": (Unavailable, "ledger-full"),
-        "SQLITE_IOERR_READ": (Unavailable, "ledger-io"),
-        "SQLITE_CORRUPT_INDEX": (Corrupt, "ledger-damaged"),
-        "SQLITE_BUSY_SNAPSHOT": (Unavailable, "ledger-busy"),
-        "SQLITE_CONSTRAINT_TRIGGER": (Refused, "append-only"),
-    }
-    ours = {
-        "ERROR",
-        "INTERNAL",
-        "ABORT",
-        "INTERRUPT",
-        "NOTFOUND",
-        "EMPTY",
-        "SCHEMA",
-        "CONSTRAINT",
-        "MISMATCH",
-        "MISUSE",
-    }
-    ours |= {"NOLFS", "RANGE"}
-    path = Path("/l.db")
-    for name, (kind, code) in mapped.items():
-        error = sqlite.error_for(path, sqlite_error(getattr(sqlite3, name)))
-        assert error is not None, name
-        assert (type(error), error.code) == (kind, code), name
-        assert error.hint, name
-    for name in ours:
-        assert sqlite.error_for(path, sqlite_error(getattr(sqlite3, f"SQLITE_{name}"))) is None, name
-    known = {getattr(sqlite3, name) for name in mapped} | {getattr(sqlite3, f"SQLITE_{name}") for name in ours}
-    assert set(range(1, 27)) <= known
-
-
-@pytest.mark.parametrize(
-    "text", ["no such table: watch", "malformed database schema (x)", "unsupported file format", "no such column: t.x"]
-)
-def test_a_changed_schema_is_damage(text: str) -> None:
-    """What is not there any more was taken away by somebody."""
-    assert isinstance(sqlite.error_for(Path("/l"), sqlite_error(sqlite3.SQLITE_ERROR, text)), Corrupt)
-
-
-def test_text_that_is_no_utf8_is_damage() -> None:
-    """The driver raises this one without a code."""
-    error = sqlite3.OperationalError("Could not decode to UTF-8 column 'detail' with text 'x'")
-    assert isinstance(sqlite.error_for(Path("/l"), error), Corrupt)
-    assert sqlite.error_for(Path("/l"), sqlite3.ProgrammingError("Cannot operate on a closed database.")) is None
-
-
-def test_bugs_pass_through() -> None:
-    """A fault of our own statement is not dressed up."""
-    with pytest.raises(sa.exc.OperationalError), sqlite.mapped(Path("/l")):
-        raise sa.exc.OperationalError("SELEC", None, sqlite_error(sqlite3.SQLITE_ERROR, "syntax error"))
-    with pytest.raises(sqlite3.OperationalError), sqlite.mapped(Path("/l")):
-        raise sqlite_error(sqlite3.SQLITE_MISUSE)
-
-
 def test_a_full_file_is_full(ledger: Ledger, make) -> None:
     """No room: nothing of the batch is added, and with room again the same batch goes in."""
     ledger.append([make.watch()], writer="w", at_us=1)
@@ -373,6 +294,6 @@ def test_the_settings_of_a_connection(ledger: Ledger) -> None:
 def test_misplaced_urls_are_wrong_usage(tmp_path: Path) -> None:
     """Opening passes on what places say."""
     with pytest.raises(Misconfigured):
-        Ledger.open("postgresql://h/d", mode="append")
+        Ledger.open("mysql://h/d", mode="append")
     with pytest.raises(Misconfigured):
         Ledger.open(tmp_path, mode="append")

@@ -175,6 +175,8 @@ import sys
 from gpuledger.ledger import Ledger
 from gpuledger.model.rows import Watch
 
+EVERY_STORE = True
+
 place, writer, offset = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with Ledger.open(place, mode="append") as ledger:
     for batch in range(30):

@@ -15,6 +15,8 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US, HOUR_US
 from gpuledger.model.rows import UsageCorrection, UsageRecord, Watch
 
+EVERY_STORE = True
+
 
 def test_a_sum_tells_what_was_settled_and_what_was_corrected(ledger: Ledger, make) -> None:
     """Gone and open contexts are in the quantity, and in no part of it; corrections are in both."""

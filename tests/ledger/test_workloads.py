@@ -12,6 +12,8 @@ from gpuledger.ledger.sqlite import bare_cursor
 from gpuledger.model.lifecycle import Placement
 from gpuledger.model.workload_rows import PlacementRow
 
+EVERY_STORE = True
+
 X = PlacementRow.of(Placement(class_name="L4", devices=("GPU-x",), share=Fraction(1, 2)))
 Y = PlacementRow.of(Placement(class_name="L4", devices=("GPU-x", "GPU-y"), count=2))
 
@@ -98,6 +100,7 @@ def test_the_newest_policy(told: Ledger, make) -> None:
     assert workloads.newest_policy(told.connection) == 2
 
 
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_every_look_up_goes_through_an_index(place: Path, make) -> None:
     """No statement about one workload walks a table that grows with history."""
     with Ledger.open(place, mode="append") as ledger:

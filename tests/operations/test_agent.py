@@ -300,5 +300,5 @@ def test_what_the_agent_writes_can_be_read_while_it_runs(machine) -> None:
     agent = machine.agent()
     machine.start(7, "whisper")
     machine.watch(agent, 1)
-    with Ledger.open(machine.ledger.path, mode="read") as beside:
+    with Ledger.open(machine.ledger.place, mode="read") as beside:
         assert beside.count(Sighting) == machine.ledger.count(Sighting) > 0

@@ -13,6 +13,8 @@ from gpuledger.model.missing import Missing
 from gpuledger.operations.capacity import capacity
 from gpuledger.operations.transition import heartbeat, record_transitions
 
+EVERY_STORE = True
+
 L4 = Placement(class_name="L4", count=2, share=Fraction(1, 4))
 A100 = Placement(class_name="A100")
 MINUTE = 60_000_000

@@ -15,6 +15,8 @@ from gpuledger.model.rows import UsageCorrection
 from gpuledger.operations.correct import correct
 from gpuledger.operations.verify import verify
 
+EVERY_STORE = True
+
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[ControlPlane]:

@@ -13,6 +13,8 @@ from gpuledger.operations.explain import explain
 from gpuledger.operations.meter import meter
 from gpuledger.operations.usage import usage
 
+EVERY_STORE = True
+
 
 def asked(box, ref: str, until: float = 130, **words: str) -> Explanation:
     return explain(

@@ -125,7 +125,7 @@ def test_a_running_agent_names_the_same_program_anew(machine) -> None:
     machine.watch(agent, 3)
     machine.finish(7)
     machine.watch(agent, 2)
-    with Ledger.open(machine.ledger.path, mode="append") as other:
+    with Ledger.open(machine.ledger.place, mode="append") as other:
         report = forget(
             other, Choice(user="al", before_us=ANY_TIME), typed=(), done=True, host="box", writer="box.forget",
             now_us=machine.clock.now_us(),

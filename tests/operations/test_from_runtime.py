@@ -19,6 +19,8 @@ from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations.from_runtime import from_runtime
 from gpuledger.operations.transition import record_transitions
 
+EVERY_STORE = True
+
 PLACE = Placement(class_name="L4", devices=("GPU-a",))
 
 

@@ -27,7 +27,7 @@ def asked(ledger: Ledger, now_us: int, *, name: str = "gpu.context", since: int 
 
 def test_an_agent_whose_driver_does_not_answer_does_not_beat_for_its_contexts(machine) -> None:
     """Ten good looks, then silence for two minutes: ten seconds were watched, and the context is no older."""
-    with OneAgent(machine.ledger.path) as place:
+    with OneAgent(machine.ledger.place) as place:
         agent = machine.agent()
         agent._looked = lambda at_us, answered: place.tell(
             Pulse(host="box", looked_us=at_us, interval_us=SECOND_US, answered=answered)

@@ -28,7 +28,7 @@ def ask(box: Any, *wanted: Held, minute: float = 60, boot_id: str = "boot") -> d
 
 def beat(box: Any, minute: float = 60, **words: Any) -> None:
     """An agent has looked a moment ago."""
-    descriptor = os.open(pulse_path(box.ledger.path), os.O_RDWR | os.O_CREAT)
+    descriptor = os.open(pulse_path(box.ledger.place), os.O_RDWR | os.O_CREAT)
     fields: dict[str, Any] = {"host": box.host, "looked_us": box.at(minute), "interval_us": 1_000_000}
     tell(descriptor, Pulse(**fields | words))
     os.close(descriptor)

@@ -13,6 +13,8 @@ from gpuledger.operations.meter import meter
 from gpuledger.operations.usage import usage
 from gpuledger.operations.verify import verify
 
+EVERY_STORE = True
+
 
 def run(box, minute: float, ledger: Ledger | None = None) -> MeterReport:
     return meter(ledger or box.ledger, now_us=box.at(minute), writer="box.meter")

@@ -23,6 +23,8 @@ from gpuledger.operations.meter import meter
 from gpuledger.operations.usage_reserved import usage_reserved
 from gpuledger.operations.verify import verify
 
+EVERY_STORE = True
+
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[ControlPlane]:

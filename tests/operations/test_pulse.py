@@ -47,7 +47,7 @@ def told(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def beat(ledger: Ledger, second: int) -> None:
-    descriptor = os.open(pulse_path(ledger.path), os.O_RDWR | os.O_CREAT, 0o640)
+    descriptor = os.open(pulse_path(ledger.place), os.O_RDWR | os.O_CREAT, 0o640)
     tell(descriptor, Pulse(host="box", looked_us=T0 + second * SECOND, interval_us=SECOND))
     os.close(descriptor)
 

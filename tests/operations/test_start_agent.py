@@ -185,7 +185,7 @@ def test_an_agent_says_what_it_does_and_what_it_can_miss(machine, monkeypatch: p
     agent, watcher = begin(machine, interval_us=500_000)
     told = describe(agent, machine.ledger, watcher)
     assert "every 0.5 s" in told
-    assert str(machine.ledger.path) in told
+    assert str(machine.ledger.place) in told
     assert "gpuledger blind" in told
     agent, watcher = begin(machine, once=True)
     assert describe(agent, machine.ledger, watcher).startswith("one look at box")

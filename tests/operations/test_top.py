@@ -57,7 +57,7 @@ def looking(machine: Any, open_ledger: Callable[[], Ledger] = no_ledger, *, clos
 
 def reading(machine: Any) -> Callable[[], Ledger]:
     """Opens the machine's ledger for reading."""
-    return lambda: Ledger.open(machine.ledger.path, mode="read")
+    return lambda: Ledger.open(machine.ledger.place, mode="read")
 
 
 def by_pid(looker: Looker) -> dict[int, Holding]:
@@ -74,7 +74,7 @@ def unaccounted(machine: Any, pid: int, program: str) -> None:
 
 def watch(machine: Any, looks: int) -> None:
     """An agent watches, and tells its pulse."""
-    with OneAgent(machine.ledger.path) as place:
+    with OneAgent(machine.ledger.place) as place:
         agent = machine.agent(flush_us=SECOND_US)
         machine.watch(agent, looks)
         place.tell(Pulse(host=machine.host, looked_us=machine.clock.now_us(), interval_us=SECOND_US))
@@ -188,13 +188,13 @@ def test_the_policys_rules_and_teams_hold(machine: Any, tmp_path: Any) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("services:\n  - {service: thumbs, team: photos, match: {exe: thumb}}\n")
     apply(
-        lambda: Ledger.open(machine.ledger.path, mode="append"), policy, now_us=machine.clock.now_us(),
+        lambda: Ledger.open(machine.ledger.place, mode="append"), policy, now_us=machine.clock.now_us(),
         writer="box.policy",
     )  # fmt: skip
     machine.start(7, "thumb")
     look = looking(machine, reading(machine)).look()
     assert [(one.service, one.team) for one in look.holdings] == [("thumbs", "photos")]
-    assert look.ledger == str(machine.ledger.path)
+    assert look.ledger == str(machine.ledger.place)
 
 
 def test_the_ledger_is_asked_for_newcomers_and_now_and_then(machine: Any) -> None:
@@ -203,7 +203,7 @@ def test_the_ledger_is_asked_for_newcomers_and_now_and_then(machine: Any) -> Non
 
     def counting() -> Ledger:
         asked.append(machine.clock.now_us())
-        return Ledger.open(machine.ledger.path, mode="read")
+        return Ledger.open(machine.ledger.place, mode="read")
 
     machine.start(7, "ollama")
     looker = looking(machine, counting)

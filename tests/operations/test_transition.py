@@ -16,6 +16,8 @@ from gpuledger.model.rows import PolicyVersion, Watch
 from gpuledger.model.workload_rows import Hold, WorkloadEvent
 from gpuledger.operations.transition import heartbeat, record_transitions
 
+EVERY_STORE = True
+
 WHOLE = Placement(class_name="L4", machine="m1", devices=("GPU-a",))
 HALF = Placement(class_name="L4", machine="m1", devices=("GPU-a",), share=Fraction(1, 2))
 OTHER = Placement(class_name="L4", machine="m2", devices=("GPU-b",))

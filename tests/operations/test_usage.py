@@ -16,6 +16,8 @@ from gpuledger.operations.apply import apply
 from gpuledger.operations.meter import meter
 from gpuledger.operations.usage import usage, window
 
+EVERY_STORE = True
+
 
 def asked(box, since: float = 0, until: float = 130, now: float = 130, **words: Any) -> UsageReport:
     return usage(

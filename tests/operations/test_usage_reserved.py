@@ -15,6 +15,8 @@ from gpuledger.model.reserved import ReservedReport
 from gpuledger.model.rows import DeviceEvent
 from gpuledger.operations.usage_reserved import owned_times, usage_reserved
 
+EVERY_STORE = True
+
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[ControlPlane]:

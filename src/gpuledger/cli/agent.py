@@ -83,7 +83,7 @@ def command(
     for refusal in refusals:
         session.talk(f"note: not by {refusal}" + (f" ({refusal.hint})" if refusal.hint else ""))
     signals = _Signals()
-    with closing(watcher), session.append() as opened, OneAgent(opened.path) as place:
+    with closing(watcher), session.append() as opened, OneAgent(opened.place) as place:
         pulse = PulseTeller(host=session.host, interval_us=interval_us, say=place.tell)
         agent = start(
             opened,

@@ -41,6 +41,8 @@ VERBS = (
     ("doctor", "What is missing on this machine, and what mends it."),
     ("apply", "Apply a policy file: service rules and owners."),
     ("policy", "Show the policy versions, or one of them."),
+    ("migrate", "Bring the tables of a ledger up to date, and grant them to roles."),
+    ("copy", "One ledger into another, byte for byte: SQLite, PostgreSQL."),
     ("forget", "Drop who it was; amounts and seals stand."),
     ("fairshare", "Who used less of what they may, and who is next."),
     ("admit", "May this run? Checks every quota, and holds the place."),

@@ -10,7 +10,6 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -20,7 +19,7 @@ from gpuledger.cli.options import Format, Globals
 from gpuledger.cli.talk import say
 from gpuledger.clock import Clock, FixedClock, SystemClock
 from gpuledger.errors import Misconfigured, Unavailable, Unknown
-from gpuledger.ledger.places import SYSTEM_LEDGER, is_there, resolve_place
+from gpuledger.ledger.places import SYSTEM_LEDGER, Place, is_there, resolve_place
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.moments import parse_moment
 from gpuledger.model.problem import Problem
@@ -73,7 +72,7 @@ class Session:
         self._refuse_second_ledger()
         return Ledger.open(self.place, mode="read")
 
-    def placed(self) -> Path:
+    def placed(self) -> Place:
         """Where the ledger lies or will lie, for who opens it elsewhere.
 
         Raises:

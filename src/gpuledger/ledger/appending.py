@@ -10,14 +10,14 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.ledger.chain import GENESIS, Cell, link_hash
 from gpuledger.ledger.codec import CODECS, Codec
-from gpuledger.ledger.sqlite import MARK, bare_cursor, transaction
+from gpuledger.ledger.engine import MARK, Engine, bare_cursor, engine_of
 from gpuledger.ledger.texts import TextBook
 from gpuledger.model.problem import Problem
 from gpuledger.model.row_kinds import ROWS
@@ -26,6 +26,12 @@ from gpuledger.model.rows import Row
 _LAST_LINK = f"SELECT last_number, hash FROM link WHERE writer = {MARK} ORDER BY last_number DESC LIMIT 1"  # noqa: S608 a constant
 _LINK = "INSERT INTO link (writer, first_number, last_number, committed_at_us, previous_hash, hash) VALUES "
 _LINK += f"({', '.join([MARK] * 6)})"
+JUDGING = "judging"
+"""The lock of those who judge by what stands in the ledger: alone without scopes, beside each other with them."""
+
+_TRIES = 20
+"""How often an append begins anew that another writer's rows have overtaken."""
+
 _LOOKED_UP_AT_ONCE = 200  # more costs SQLite a longer statement and saves nothing (measured 100 to 4,000)
 
 
@@ -95,10 +101,36 @@ def append_rows(
     batches = _by_kind(rows)
     if not batches:
         return Appended()
-    with transaction(connection, write=True):
-        appended, written_texts = _append_with_texts(connection, texts, batches, writer, at_us)
-    texts.written(written_texts)
-    return appended
+
+    def write(alone: Sequence[str]) -> Appended:
+        with engine_of(connection).transaction(connection, write=True, alone=alone):
+            appended, written_texts = _append_with_texts(connection, texts, batches, writer, at_us)
+        texts.written(written_texts)
+        return appended
+
+    return again_after_a_race(connection, write)
+
+
+T = TypeVar("T")
+
+
+def again_after_a_race(connection: sa.Connection, write: Callable[[Sequence[str]], T]) -> T:
+    """Run a transaction; and again where another writer added one of its rows at the same moment: then it is known.
+
+    Args:
+        connection: of the ledger.
+        write: the transaction, given a lock to hold besides its own: those that were overtaken go one after the other.
+    """
+    engine, tries = engine_of(connection), _TRIES
+    alone: tuple[str, ...] = ()
+    while True:
+        try:
+            return write(alone)
+        except Exception as error:
+            tries -= 1
+            if not tries or not engine.is_race(error):
+                raise
+            alone = ("overtaken",)
 
 
 def append_made(
@@ -110,8 +142,10 @@ def append_made(
     at_us: int,
     are_new: bool = False,
     ready: Ready | None = None,
+    scopes: Sequence[str] = (),
+    alone: Sequence[str] = (JUDGING,),
 ) -> Appended | None:
-    """As :func:`append_rows`, with rows that ``make`` gives once nobody else can write.
+    """As :func:`append_rows`, with rows that ``make`` gives once nobody else can write, or judge about the same.
 
     What it reads stays so until its rows are written. It may give None, which comes back, or raise: then nothing is
     written. With ``are_new`` it has looked already, and none of its rows is known: one that is fails by its guard. So
@@ -119,7 +153,8 @@ def append_made(
     """
     if not writer:
         raise ValueError("a writer needs a name, HOST.ROLE")
-    with transaction(connection, write=True):
+    beside = [JUDGING] if scopes else []
+    with engine_of(connection).transaction(connection, write=True, alone=scopes or alone, beside=beside):
         rows = make()
         if rows is None:
             return None
@@ -137,16 +172,17 @@ def _append_with_texts(
     are_new: bool = False,
     ready: Ready | None = None,
 ) -> tuple[Appended, list[str]]:
-    appended = _append(bare_cursor(connection), batches, writer, at_us, are_new, ready)
+    appended = _append(engine_of(connection), bare_cursor(connection), batches, writer, at_us, are_new, ready)
     return appended, texts.write(appended.added)
 
 
 def append_in_transaction(connection: sa.Connection, row: Row, *, writer: str, at_us: int) -> Row:
     """Append one row that names no text, in the transaction that the caller holds."""
-    return _append(bare_cursor(connection), _by_kind([row]), writer, at_us).added[0]
+    return _append(engine_of(connection), bare_cursor(connection), _by_kind([row]), writer, at_us).added[0]
 
 
 def _append(
+    engine: Engine,
     cursor: DBAPICursor,
     batches: _Batches,
     writer: str,
@@ -158,7 +194,8 @@ def _append(
     sorted_kinds = [sort_out(cursor, codec, batch, cells) for codec, batch, cells in batches]
     new = [each for each in sorted_kinds if each.rows]
     ready = ready if ready is not None and ready.count else None
-    added, numbers = _write(cursor, new, ready, writer, at_us) if new or ready is not None else ([], range(0))
+    wrote = bool(new) or ready is not None
+    added, numbers = _write(engine, cursor, new, ready, writer, at_us) if wrote else ([], range(0))
     return Appended(
         numbers=numbers,
         added=tuple(row for rows_of_kind in added for row in rows_of_kind),
@@ -267,8 +304,9 @@ def _look_up(
 
 
 def _write(
-    cursor: DBAPICursor, new: list[_Sorted], ready: Ready | None, writer: str, at_us: int
+    engine: Engine, cursor: DBAPICursor, new: list[_Sorted], ready: Ready | None, writer: str, at_us: int
 ) -> tuple[list[list[Row]], range]:
+    engine.lock(cursor, f"writer {writer}")  # as late as can be: others of the chain wait from here to the end
     last, previous_hash = _last_link(cursor, writer)
     first_number = number = last + 1
     added: list[list[Row]] = []
@@ -281,7 +319,7 @@ def _write(
             continue
         codec = each.codec
         numbered = [(writer, at, *cells) for at, cells in enumerate(each.cells, start=number)]
-        cursor.executemany(_inserting(codec), numbered)
+        engine.insert(cursor, codec.kind.table.name, codec.columns, numbered)
         number_rows = codec.number_in_place if each.are_ours else codec.number
         added.append(number_rows(each.rows, writer, number))
         chained.append((codec.kind.row.kind, numbered))

@@ -17,18 +17,13 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.ledger import metered
 from gpuledger.ledger.codec import CODECS
+from gpuledger.ledger.engine import bare_cursor
 from gpuledger.ledger.reserved import Reading
-from gpuledger.ledger.sqlite import bare_cursor
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.moments import DAY_US, SECOND_US
 from gpuledger.model.reserved import RESERVED
 from gpuledger.model.rows import Row, UsageRecord
 
-_RELATIONS = {
-    "metered_head": "head INTEGER PRIMARY KEY, run BIGINT, place BIGINT, meter TEXT, host TEXT, device TEXT, "
-    "subject TEXT, evidence_count BIGINT, evidence_hash TEXT",
-    "metered_ready": "number INTEGER PRIMARY KEY, head BIGINT, hour_us BIGINT, seconds BIGINT",
-}
 _HEADS_OF_RUN = 4
 """More than the meters that one run can have: its heads are numbered from this times its number on."""
 
@@ -62,17 +57,19 @@ class ReadyRecords:
 
     Args:
         count: how many.
+        first: the number under which the first of them stands there; the others follow it.
         recorded_at_us: when the pass runs, microseconds UTC.
     """
 
     kind: ClassVar[type[Row]] = UsageRecord
 
     count: int
+    first: int
     recorded_at_us: int
 
     def write(self, cursor: DBAPICursor, writer: str, first: int) -> None:
         """Insert them, numbered from ``first``."""
-        cursor.execute(_INSERT, {"writer": writer, "before": first - 1, "recorded_at_us": self.recorded_at_us})
+        cursor.execute(_INSERT, {"writer": writer, "before": first - self.first, "recorded_at_us": self.recorded_at_us})
 
     def encoded(self, cursor: DBAPICursor, writer: str, first: int) -> Iterator[str]:
         """Them as a link's JSON has them, joined by commas, some thousand at a time."""
@@ -88,7 +85,7 @@ class ReadyRecords:
             for head, meter, host, device, subject, evidence_count, evidence_hash in cursor.fetchall()
         }
         cursor.execute("SELECT number, head, hour_us, seconds FROM metered_ready ORDER BY number")
-        before = first - 1
+        before = first - self.first
         while rows := cursor.fetchmany(_FETCHED):
             yield ",".join(
                 [
@@ -105,8 +102,6 @@ def make_ready(read: Reading, heads: Iterable[Head] | None, *, recorded_at_us: i
     Only amounts that are inserted: see :class:`gpuledger.ledger.reserved.Way`. A run without a head has no records.
     """
     cursor = read.cursor
-    for name, columns in _RELATIONS.items():
-        cursor.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({columns})")
     cursor.execute("DELETE FROM metered_ready")
     if heads is not None:
         cursor.execute("DELETE FROM metered_head")
@@ -118,8 +113,9 @@ def make_ready(read: Reading, heads: Iterable[Head] | None, *, recorded_at_us: i
             rows.append((run * _HEADS_OF_RUN + nth, run, place, *rest))
         cursor.executemany("INSERT INTO metered_head VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     cursor.execute(_READY)
-    cursor.execute("SELECT COUNT(*) FROM metered_ready")
-    return ReadyRecords(count=int(cursor.fetchall()[0][0]), recorded_at_us=recorded_at_us)
+    cursor.execute("SELECT COUNT(*), MIN(number) FROM metered_ready")
+    ((count, first),) = cursor.fetchall()
+    return ReadyRecords(count=int(count), first=int(first or 0), recorded_at_us=recorded_at_us)
 
 
 def ready_rows(read: Reading) -> Iterator[tuple[str, int, str, str, str, int]]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.model.missing import Missing
+
+_LOOKED_AT = 100
+"""Heartbeats at a time: the last one is nearly always within the marks."""
 
 _BEATING = "host = :source AND device = '' AND source = 'controller' AND method = 'heartbeat'"
 
@@ -28,12 +32,16 @@ def sources(cursor: DBAPICursor) -> list[str]:
 
 def last(cursor: DBAPICursor, source: str, marks: Mapping[str, int]) -> int | Missing:
     """The last heartbeat of a source that stands within these marks, microseconds UTC."""
-    statement = f"SELECT until_us, writer, number FROM watch WHERE {_BEATING} ORDER BY since_us DESC"  # noqa: S608
-    cursor.execute(statement, {"source": source})
-    while rows := cursor.fetchmany(100):
+    statement = f"""SELECT until_us, writer, number FROM watch WHERE {_BEATING}
+        ORDER BY since_us DESC, writer, number LIMIT {_LOOKED_AT} OFFSET :offset"""  # noqa: S608 constants
+    for offset in count(0, _LOOKED_AT):
+        cursor.execute(statement, {"source": source, "offset": offset})
+        rows = cursor.fetchall()
         for until_us, writer, number in rows:
             if number <= marks.get(writer, 0):
                 return int(until_us)
+        if len(rows) < _LOOKED_AT:
+            break
     return Missing("no heartbeat yet")
 
 

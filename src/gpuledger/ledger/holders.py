@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 
 import sqlalchemy as sa
 
-from gpuledger.ledger.sqlite import MARK, bare_cursor
+from gpuledger.ledger.engine import MARK, bare_cursor
 from gpuledger.model.lifecycle import HOLDING
 
 _AT_ONCE = 200  # as in appending: more costs a longer statement and saves nothing

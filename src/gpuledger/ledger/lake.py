@@ -61,7 +61,9 @@ class Lake:
             return cls(folder, read_manifest(text.decode("utf-8")))
         except NotThisFormat as error:
             raise Misconfigured(
-                "lake-version", f"{path} is of another format: {error}", hint="export into an empty folder with this version"
+                "lake-version",
+                f"{path} is of another format: {error}",
+                hint="export into an empty folder with this version",
             ) from error
         except ValueError as error:
             raise Corrupt("lake-damaged", f"{path} is damaged: {error}", hint=_make(folder)) from error
@@ -100,7 +102,9 @@ class Lake:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise Unavailable("lake-busy", f"{self.folder} is being written", hint="run the command again") from error
+                raise Unavailable(
+                    "lake-busy", f"{self.folder} is being written", hint="run the command again"
+                ) from error
 
     def stands(self, file: LakeFile) -> bool:
         """Whether a file is what the manifest says."""

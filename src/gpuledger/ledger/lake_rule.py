@@ -156,7 +156,10 @@ class LakeRule:
             yield done, len(ranges)
             duck.clear("workload_event", "metered_workload")
             bounds = " AND ".join(
-                [*(["workload >= $low"] if low is not None else []), *(["workload < $high"] if high is not None else [])]
+                [
+                    *(["workload >= $low"] if low is not None else []),
+                    *(["workload < $high"] if high is not None else []),
+                ]
             )
             duck.run(
                 f"INSERT INTO workload_event SELECT {columns} FROM {files(self._events)} WHERE {bounds or 'TRUE'}",  # noqa: S608
@@ -266,5 +269,3 @@ def _ranges(paths: list[Path]) -> Iterator[tuple[str | None, str | None]]:
         events += rows
     if paths:
         yield low, None
-
-

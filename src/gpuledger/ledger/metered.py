@@ -35,6 +35,13 @@ RELATIONS = {
 :class:`gpuledger.ledger.reserved.Way`.
 """
 
+READY = {
+    "metered_head": "head BIGINT PRIMARY KEY, run BIGINT, place BIGINT, meter TEXT, host TEXT, device TEXT, "
+    "subject TEXT, evidence_count BIGINT, evidence_hash TEXT",
+    "metered_ready": "number INTEGER PRIMARY KEY, head BIGINT, hour_us BIGINT, seconds BIGINT",
+}
+"""Records that stand ready, and what those of one interval share; numbered by the store as they come."""
+
 _WANT = """
 ON CONFLICT (workload) DO UPDATE SET from_us = excluded.from_us WHERE excluded.from_us < metered_workload.from_us"""
 

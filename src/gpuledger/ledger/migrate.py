@@ -1,7 +1,7 @@
 """From any older ledger, or an empty file, to today's tables; and what today's tables must look like.
 
-In: a connection with an open transaction. Out: the schema, all of it or none. Imported only when there is
-something to do, because Alembic costs start-up time and memory that an agent does not get back.
+In: a connection with an open transaction, of either engine. Out: the schema, all of it or none. Imported only when
+there is something to do, because Alembic costs start-up time and memory that an agent does not get back.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ _STEPS = Path(migrations.__file__).parent
 def migrate(connection: sa.Connection) -> None:
     """Run every step that the ledger behind ``connection`` has not seen.
 
-    The caller holds the transaction: DDL and ``user_version`` are transactional in SQLite.
+    The caller holds the transaction: DDL is transactional in both engines, and so is SQLite's ``user_version``.
     """
+    if not connection.in_transaction():
+        connection.begin()  # so that Alembic knows of the caller's: else it would commit each step by itself
     config = Config()
     config.set_main_option("script_location", str(_STEPS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")

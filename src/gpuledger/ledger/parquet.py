@@ -110,9 +110,7 @@ def schema_of(table: str, *, named: str | None = None) -> pa.Schema:
     return pyarrow.schema(fields, metadata={_TABLE: (named or table).encode()})
 
 
-def write(
-    path: Path, table: str, batches: Iterable[Sequence[tuple[Any, ...]]], *, named: str | None = None
-) -> Written:
+def write(path: Path, table: str, batches: Iterable[Sequence[tuple[Any, ...]]], *, named: str | None = None) -> Written:
     """Write rows into a file: under another name first, then renamed, so that no half file has the final one.
 
     Args:

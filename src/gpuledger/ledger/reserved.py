@@ -15,8 +15,8 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from gpuledger.ledger import heartbeats, metered
+from gpuledger.ledger.engine import bare_cursor, engine_of
 from gpuledger.ledger.reserved_lookups import Lookups
-from gpuledger.ledger.sqlite import bare_cursor
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US
@@ -83,8 +83,9 @@ class Reading(Lookups):
 
     def __init__(self, ledger: Ledger, marks: Mapping[str, int]) -> None:
         super().__init__(bare_cursor(ledger.connection), marks)
-        for name, columns in metered.RELATIONS.items():
-            self._cursor.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({columns})")
+        self._connection = ledger.connection
+        self._engine = engine_of(ledger.connection)
+        for name in metered.RELATIONS:
             self._cursor.execute(f"DELETE FROM {name}")  # noqa: S608 a name from above
         self._cursor.executemany("INSERT INTO metered_mark VALUES (?, ?)", sorted(marks.items()))
         self.beats = {
@@ -209,6 +210,7 @@ class Reading(Lookups):
             self._cursor.execute(metered.EVENTS_UNTIL, {"end_us": end_us})
         for name in ("metered_run", "metered_amount"):
             self._cursor.execute(f"DELETE FROM {name}")  # noqa: S608 names from above
+        self._engine.weigh(self._cursor, ("metered_workload", "metered_mark", "metered_beat"))
         self._cursor.execute(metered.parts()[0], {"until_us": until_us})
         if cut:
             self.cut(hours, open_hours=open_hours)
@@ -217,6 +219,7 @@ class Reading(Lookups):
         """Cut the intervals that :meth:`derive` found at these hours."""
         self._fill_hours(hours, open_hours)
         self._cursor.execute("DELETE FROM metered_amount")
+        self._engine.weigh(self._cursor, ("metered_run", "metered_hour"))
         self._cursor.execute(metered.parts()[1])
 
     def running_us(self, since_us: int, until_us: int) -> int:
@@ -239,12 +242,11 @@ class Reading(Lookups):
 
         Gives (run, workload, placement, subject, first event, begin event, end event or None).
         """
-        self._cursor.execute(
+        statement = (
             "SELECT run, workload, placement, subject, first_event, begin_event, end_event FROM metered_run "
-            "WHERE until_us > ? AND since_us < ? AND placement <> ''",
-            (since_us, until_us),
+            "WHERE until_us > :since_us AND since_us < :until_us AND placement <> ''"
         )
-        while rows := self._cursor.fetchmany(_FETCHED):
+        for rows in self._stream(statement, since_us=since_us, until_us=until_us):
             yield from rows
 
     def held(self, since_us: int, until_us: int, placements: Collection[str] | None = None) -> Iterator[Held]:
@@ -252,13 +254,12 @@ class Reading(Lookups):
 
         What nothing ends runs on beyond the span, whether its source was heard or not.
         """
-        self._cursor.execute(
-            "SELECT workload, source, is_declared, placement, since_us, "
-            "CASE WHEN end_event IS NULL THEN ? ELSE until_us END, until_us FROM metered_run "
-            "WHERE since_us < ? AND (end_event IS NULL OR until_us > ?) ORDER BY run",
-            (_FAR_AHEAD_US, until_us, since_us),
+        statement = (
+            f"SELECT workload, source, is_declared, placement, since_us, "
+            f"CASE WHEN end_event IS NULL THEN {_FAR_AHEAD_US} ELSE until_us END, until_us FROM metered_run "
+            "WHERE since_us < :until_us AND (end_event IS NULL OR until_us > :since_us) ORDER BY run"
         )
-        while rows := self._cursor.fetchmany(_FETCHED):
+        for rows in self._stream(statement, since_us=since_us, until_us=until_us):
             for workload, source, is_declared, placement, start_us, end_us, counted_us in rows:
                 if placements is None or placement in placements:
                     yield Held(workload, source, bool(is_declared), placement, start_us, end_us, counted_us)
@@ -301,9 +302,8 @@ class Reading(Lookups):
         )
 
     def _times(self, statement: str) -> Iterator[ReservedTime]:
-        self._cursor.execute(statement)
         several: list[tuple[Any, ...]] = []
-        while rows := self._cursor.fetchmany(_FETCHED):
+        for rows in self._stream(statement):
             for row in rows:
                 if row[7] > 1:
                     several.append(row)
@@ -311,6 +311,10 @@ class Reading(Lookups):
                     yield _time(row, row[8:])
         for row in several:
             yield _time(row, (row[8], *self._around(row[0], row[1])))
+
+    def _stream(self, statement: str, **bound: int) -> Iterator[list[tuple[Any, ...]]]:
+        """Rows of a statement, some thousand at a time."""
+        yield from self._engine.stream(self._connection, statement, bound, _FETCHED)
 
     def _around(self, workload: str, hour_us: int) -> Iterator[str]:
         """The events of a workload in an hour, and the ones next to it on both sides."""
@@ -362,11 +366,17 @@ def _time(row: Sequence[Any], events: Iterable[str | None]) -> ReservedTime:
     )  # fmt: skip
 
 
+def make_relations(ledger: Ledger) -> None:
+    """Make the relations of the rule and of booking, which belong to the connection; before a snapshot begins."""
+    engine_of(ledger.connection).make_relations(ledger.connection, {**metered.RELATIONS, **metered.READY})
+
+
 @contextmanager
 def reading(ledger: Ledger, marks: Mapping[str, int]) -> Iterator[Reading]:
     """A reading of reserved time out of rows numbered up to ``marks``.
 
     Append nothing through the same ledger before it ends.
     """
+    make_relations(ledger)
     with ledger.snapshot():
         yield Reading(ledger, marks)

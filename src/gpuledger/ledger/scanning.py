@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from gpuledger.ledger.codec import CODECS
+from gpuledger.ledger.engine import engine_of
 from gpuledger.ledger.kinds import Kind
 from gpuledger.model.rows import Row
 
@@ -153,13 +154,6 @@ def _marked(number: sa.ColumnElement[int], writer: str, wanted: Wanted) -> list[
 
 
 def _stream(connection: sa.Connection, kind: Kind, statement: sa.Select[Any], batch: int) -> Iterator[Row]:
-    # The driver's own cursor: a SQLAlchemy row for each of two million would cost as much as SQLite itself.
-    result = connection.execute(statement)
-    cursor = result.cursor
-    assert cursor is not None
     decode = CODECS[kind.row].decode
-    try:
-        while rows := cursor.fetchmany(batch):
-            yield from decode(rows)
-    finally:
-        result.close()
+    for rows in engine_of(connection).stream(connection, statement, {}, batch):
+        yield from decode(rows)

@@ -18,6 +18,9 @@ import sqlalchemy as sa
 SCHEMA_VERSION = 3
 """The version this program reads and writes: the number of migrations, kept in the file's ``user_version``."""
 
+VERSION_TABLES = {"sqlite": "alembic_version", "postgresql": "gpuledger_version"}
+"""Where the last step is noted, by engine; a database on a server may hold other applications that use Alembic."""
+
 METADATA = sa.MetaData()
 
 _WHOLE = sa.BigInteger().with_variant(sa.INTEGER(), "sqlite")

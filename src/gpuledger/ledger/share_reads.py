@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from gpuledger.errors import Corrupt
 from gpuledger.ledger.codec import CODECS
+from gpuledger.ledger.engine import bare_cursor, engine_of
 from gpuledger.ledger.schema import IDENTITY_TEXT, USAGE_CORRECTION, USAGE_RECORD, WORKLOAD_EVENT
 from gpuledger.model.lifecycle import State
 from gpuledger.model.missing import Missing
@@ -20,12 +21,9 @@ from gpuledger.model.workload_rows import WorkloadEvent
 
 _AT_ONCE = 500
 
-_RELATION = """
-CREATE TEMPORARY TABLE IF NOT EXISTS share_hour (
-    hour_us {key} PRIMARY KEY, epoch_us BIGINT, high BIGINT, middle BIGINT, low BIGINT
-)"""
-_KEY = {"sqlite": "INTEGER"}
-"""How a key of 64 bits is called where it is not BIGINT: SQLite looks up its own row number twice as fast."""
+_RELATION = {
+    "share_hour": "hour_us INTEGER PRIMARY KEY, epoch_us BIGINT, high BIGINT, middle BIGINT, low BIGINT",
+}
 
 _SUMS = """
 SELECT r.subject, r.device, w.epoch_us, SUM(r.{amount}),
@@ -58,6 +56,11 @@ def first_hour(connection: sa.Connection, meter: str) -> int | Missing:
     return Missing("nothing is recorded") if found is None else int(found)
 
 
+def make_relations(connection: sa.Connection) -> None:
+    """Make the relation of hours and what each counts, which belongs to the connection; before a snapshot begins."""
+    engine_of(connection).make_relations(connection, _RELATION)
+
+
 def weighted_sums(
     connection: sa.Connection, meter: str, weights: Sequence[HourWeight]
 ) -> Iterator[tuple[str, str, int, int, int, int, int]]:
@@ -71,23 +74,17 @@ def weighted_sums(
         meter: its name.
         weights: of every hour that counts.
     """
-    connection.execute(sa.text(_RELATION.format(key=_KEY.get(connection.dialect.name, "BIGINT"))))
-    connection.execute(sa.text("DELETE FROM share_hour"))
+    cursor = bare_cursor(connection)
+    cursor.execute("DELETE FROM share_hour")
     if not weights:
         return
-    connection.execute(
-        sa.text("INSERT INTO share_hour VALUES (:hour_us, :epoch_us, :high, :middle, :low)"),
-        [each._asdict() for each in weights],
-    )
+    cursor.executemany("INSERT INTO share_hour VALUES (?, ?, ?, ?, ?)", weights)
+    engine_of(connection).weigh(cursor, ("share_hour",))
     for table, amount in ((USAGE_RECORD.name, "quantity"), (USAGE_CORRECTION.name, "delta")):
-        result = connection.execute(sa.text(_SUMS.format(table=table, amount=amount)), {"meter": meter})
-        cursor = result.cursor
-        assert cursor is not None
-        # as the driver gives them: a SQLAlchemy row for each of many thousands costs as much as the store itself
+        cursor.execute(_SUMS.format(table=table, amount=amount), {"meter": meter})
         for subject, device, epoch_us, *sums in cursor.fetchall():
             plain, high, middle, low = (int(each) for each in sums)
             yield subject, device, epoch_us, plain, high, middle, low
-        result.close()
 
 
 def identity_values(connection: sa.Connection, keys: Collection[str]) -> dict[str, dict[str, str]]:

@@ -7,22 +7,21 @@ In: rows of :mod:`gpuledger.model.rows`. Out: the same rows with their writer an
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Literal, TypeVar, cast
 
 import sqlalchemy as sa
 
-from gpuledger.errors import Misconfigured, NotFound, Refused, Unavailable
-from gpuledger.ledger import appending, scanning, sqlite, sums
+from gpuledger.errors import Misconfigured, NotFound, Refused
+from gpuledger.ledger import appending, scanning, sums
 from gpuledger.ledger.appending import Appended, Ready
 from gpuledger.ledger.chain import GENESIS, heads_json, seal_root
 from gpuledger.ledger.codec import CODECS
+from gpuledger.ledger.engine import BUSY_TIMEOUT_MS, MARK, Opened, bare_cursor, engine_for
 from gpuledger.ledger.kinds import KIND_OF, KINDS
-from gpuledger.ledger.places import path_of
+from gpuledger.ledger.places import Place, place_of
 from gpuledger.ledger.schema import LINK, SEAL
 from gpuledger.ledger.sums import UsageSum
 from gpuledger.ledger.texts import TextBook
@@ -40,55 +39,49 @@ class Ledger:
     """An open ledger. Made by :meth:`open`; closes itself as a context manager.
 
     Attributes:
-        path: the file.
+        place: where it lies: a path, or a server's database; as text it holds no password.
     """
 
-    def __init__(self, path: Path, opened: sqlite.Opened, *, mode: str) -> None:
-        self.path = path
+    def __init__(self, opened: Opened, *, mode: str) -> None:
+        self.place = opened.place
+        self._opened = opened
+        self._engine = engine_for(opened.place)
         self._connection = opened.connection
         self._mode = mode
         self._texts = TextBook(opened.connection)
-        self._stamp = opened.stamp
 
     @classmethod
     def open(
         cls,
-        place: str | Path,
+        place: str | Place,
         *,
         mode: Literal["read", "append"],
-        busy_timeout_ms: int = sqlite.BUSY_TIMEOUT_MS,
+        busy_timeout_ms: int = BUSY_TIMEOUT_MS,
     ) -> Ledger:
-        """Open the ledger at a path or ``sqlite:///PATH``.
+        """Open the ledger at a path, ``sqlite:///PATH`` or ``postgresql://...``.
 
         Args:
             place: where it lies; :func:`gpuledger.ledger.places.resolve_place` finds the default.
             mode: ``append`` creates the file (mode 0640) and its parents, and brings the tables up to date,
-                all or nothing; ``read`` creates and changes nothing and needs no write permission.
+                all or nothing; on a server ``gpuledger migrate`` does. ``read`` creates and changes nothing and needs
+                no write permission.
             busy_timeout_ms: how long to wait for another writer.
 
         Raises:
-            Misconfigured, Unavailable, Corrupt: as :func:`gpuledger.ledger.places.path_of` and
-                :func:`gpuledger.ledger.sqlite.open_connection` say.
+            Misconfigured, Unavailable, Corrupt: as :func:`gpuledger.ledger.places.place_of` and ``open_connection`` of
+                :mod:`.sqlite` and :mod:`.postgres` say.
         """
-        path = path_of(place)
-        opened = sqlite.open_connection(path, mode=mode, busy_timeout_ms=busy_timeout_ms)
-        ledger = cls(path, opened, mode=mode)
+        where = place_of(place)
+        opened = engine_for(where).open_connection(where, mode=mode, busy_timeout_ms=busy_timeout_ms)
+        ledger = cls(opened, mode=mode)
         if mode == "append":
             try:
-                ledger._prepare(opened.outdated)
+                with ledger.mapped():
+                    ledger._engine.prepare(opened)
             except BaseException:
                 ledger.close()
                 raise
         return ledger
-
-    def _prepare(self, outdated: bool) -> None:
-        with self._mapped():
-            if outdated:
-                from gpuledger.ledger.migrate import migrate  # noqa: PLC0415 Alembic is only paid for when needed
-
-                with sqlite.transaction(self._connection, write=True):
-                    migrate(self._connection)
-            sqlite.use_wal(self._connection, self.path)
 
     def __enter__(self) -> Ledger:
         return self
@@ -107,28 +100,14 @@ class Ledger:
         """The connection, for :mod:`.verify` and statements that have no method here. Read only, please."""
         return self._connection
 
-    @contextmanager
-    def _mapped(self) -> Iterator[None]:
-        with sqlite.mapped(self.path):
-            try:
-                yield
-            except (sa.exc.DBAPIError, sqlite3.Error) as error:
-                self._refuse_torn_read(error)
-                raise
-            self._refuse_torn_read(None)
-
-    def _refuse_torn_read(self, cause: BaseException | None) -> None:
-        # A reader of a file without a log holds no lock. When a writer comes meanwhile, what was read may
-        # be half old and half new: said, and never handed out as an answer.
-        if self._stamp is not None and sqlite.stamp(self.path) != self._stamp:
-            raise Unavailable(
-                "ledger-busy", f"{self.path} was written while it was read", hint="run the command again"
-            ) from cause
+    def mapped(self) -> AbstractContextManager[None]:
+        """Inside, what the store raises becomes the errors people meet."""
+        return self._engine.errors_of(self._opened)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Every read inside sees the ledger as it was at the first one, whatever is appended meanwhile."""
-        with self._mapped(), sqlite.transaction(self._connection, write=False):
+        with self.mapped(), self._engine.transaction(self._connection, write=False):
             yield
 
     # Writing
@@ -147,7 +126,7 @@ class Ledger:
             TypeError: a row holds a float, a truth value or an absence where none may be: a bug.
         """
         self._refuse_reader()
-        with self._mapped():
+        with self.mapped():
             return appending.append_rows(self._connection, self._texts, rows, writer=writer, at_us=at_us)
 
     def append_made(
@@ -158,32 +137,58 @@ class Ledger:
         at_us: int,
         are_new: bool = False,
         ready: Ready | None = None,
+        scopes: Sequence[str] = (),
     ) -> Appended | None:
-        """As :meth:`append`, with the rows that ``make`` gives once nobody else can write.
+        """As :meth:`append`, with the rows that ``make`` gives once nobody else can judge.
 
-        What ``make`` reads of this ledger holds until its rows are there. Where it raises, or gives None, nothing is
-        added; None then comes back. With ``are_new`` it has looked, and none of its rows is known.
+        What ``make`` reads of this ledger holds until its rows are there, as far as everybody who writes such rows
+        comes this way. Where it raises, or gives None, nothing is added; None then comes back.
+
+        Args:
+            make: gives the rows; called once.
+            writer, at_us: as of :meth:`append`.
+            are_new: it has looked, and none of its rows is known.
+            scopes: what it judges about, by names. Without any it is alone among all who judge; with some it waits for
+                those who name one of the same, and for those who name none. (SQLite has one writer at a time anyway.)
+
+        Raises:
+            Unavailable: as :meth:`append`; ``ledger-busy`` also when another added one of its rows meanwhile.
         """
         self._refuse_reader()
-        with self._mapped():
+        with self.mapped():
             return appending.append_made(
-                self._connection, self._texts, make, writer=writer, at_us=at_us, are_new=are_new, ready=ready
+                self._connection,
+                self._texts,
+                make,
+                writer=writer,
+                at_us=at_us,
+                are_new=are_new,
+                ready=ready,
+                scopes=scopes,
             )
 
     def append_if(
         self, provided: Callable[[], bool], rows: Sequence[Row], *, writer: str, at_us: int, ready: Ready | None = None
     ) -> Appended | None:
-        """As :meth:`append`, if ``provided`` holds once nobody else can write; else None, and nothing is added.
+        """As :meth:`append`, if ``provided`` holds once nobody else can append so; else None, and nothing is added.
 
-        What stands ``ready`` goes into the same transaction and link.
+        What stands ``ready`` goes into the same transaction and link. It is for those who book what they derived: they exclude each other, and wait for no one who judges.
         """
-        return self.append_made(lambda: rows if provided() else None, writer=writer, at_us=at_us, ready=ready)
+        self._refuse_reader()
+        with self.mapped():
+            return appending.again_after_a_race(
+                self._connection,
+                lambda alone: appending.append_made(
+                    self._connection, self._texts, lambda: rows if provided() else None,
+                    writer=writer, at_us=at_us, ready=ready, alone=("booking", *alone),
+                ),
+            )  # fmt: skip
 
     def seal(self, at_us: int, *, writer: str) -> Seal:
         """Append a seal over the heads of all chains, itself a row of ``writer``'s chain."""
         self._refuse_reader()
-        with self._mapped():
-            with sqlite.transaction(self._connection, write=True):
+        with self.mapped():
+            with self._engine.transaction(self._connection, write=True, alone=("seal",)):
                 heads = heads_json(self.heads())
                 previous = self._latest_root()
                 root = seal_root(previous, at_us, heads)
@@ -191,24 +196,26 @@ class Ledger:
                 row = appending.append_in_transaction(self._connection, seal, writer=writer, at_us=at_us)
             return cast("Seal", row)
 
-    def forget(self, keys: Iterable[str]) -> int:
-        """Delete the text of these keys for good, also from the write-ahead log. Returns how many there were.
+    def forget(self, keys: Iterable[str]) -> tuple[int, str]:
+        """Delete the text of these keys for good, also from SQLite's write-ahead log.
 
         Without keys only the log is emptied: what a call before could not finish.
+
+        Returns:
+            How many there were, and where their bytes may still be, in a sentence; empty where they are nowhere.
 
         Raises:
             Unavailable: ``log-in-use``; the texts are deleted, and not yet gone from the log.
         """
         self._refuse_reader()
-        with self._mapped():
-            with sqlite.transaction(self._connection, write=True):
+        with self.mapped():
+            with self._engine.transaction(self._connection, write=True, alone=("forgetting",)):
                 gone = self._texts.delete(keys)
-            sqlite.erase_traces(self._connection, self.path)
-            return gone
+            return gone, self._engine.erase_traces(self._opened)
 
     def _refuse_reader(self) -> None:
         if self._mode != "append":
-            raise Refused("read-only", f"{self.path} was opened to read", hint="open it to append")
+            raise Refused("read-only", f"{self.place} was opened to read", hint="open it to append")
 
     # Texts
 
@@ -217,12 +224,12 @@ class Ledger:
 
         With ``is_new`` it is not looked for among the stored ones: a text that stands twice does no harm.
         """
-        with self._mapped():
+        with self.mapped():
             return self._texts.key_of(text, is_new=is_new)
 
     def texts(self, keys: Iterable[str] | None = None) -> dict[str, IdentityText]:
         """Stored texts by key, all without ``keys``; forgotten and unknown keys are left out."""
-        with self._mapped():
+        with self.mapped():
             return self._texts.texts(keys)
 
     # Reading
@@ -259,7 +266,7 @@ class Ledger:
             descending=descending,
             limit=limit,
         )
-        with self._mapped():
+        with self.mapped():
             writers = self.writers() if after is not None or upto is not None else ()
             yield from cast("Iterator[R]", scanning.scan_rows(self._connection, KIND_OF[kind], wanted, writers, batch))
 
@@ -280,7 +287,7 @@ class Ledger:
             )
         codec, table = CODECS[kind.row], kind.table
         statement = codec.select.where(table.c.writer == parts[2], table.c.number == int(parts[3]))
-        with self._mapped():
+        with self.mapped():
             found = self._connection.execute(statement).first()
         if found is None:
             raise NotFound("no-such-row", f"the ledger holds no {ref}", hint="gpuledger journal --format json")
@@ -290,7 +297,7 @@ class Ledger:
         """The last row of a kind in each writer's chain: where it stands is known, however long the history."""
         codec, table = CODECS[kind], KIND_OF[kind].table
         last = codec.select.order_by(table.c.number.desc()).limit(1)
-        with self._mapped():
+        with self.mapped():
             found = [self._connection.execute(last.where(table.c.writer == name)).first() for name in self._writers()]
         return cast("list[R]", codec.decode([tuple(row) for row in found if row is not None]))
 
@@ -303,14 +310,14 @@ class Ledger:
 
     def count(self, kind: type[Row]) -> int:
         """Number of rows of a kind."""
-        with self._mapped():
+        with self.mapped():
             return int(
                 self._connection.execute(sa.select(sa.func.count()).select_from(KIND_OF[kind].table)).scalar_one()
             )
 
     def heads(self) -> dict[str, tuple[int, str]]:
         """Every chain's last number and link hash, by writer."""
-        with self._mapped():
+        with self.mapped():
             return {writer: appending.last_link(self._connection, writer) for writer in self._writers()}
 
     def marks(self) -> dict[str, int]:
@@ -319,14 +326,14 @@ class Ledger:
 
     def writers(self) -> tuple[str, ...]:
         """Every writer's name, sorted."""
-        with self._mapped():
+        with self.mapped():
             return tuple(self._writers())
 
     def _writers(self) -> list[str]:
         # From name to next name by the index: a busy agent's chain has a link a second.
         names: list[str] = []
-        following = f"SELECT MIN(writer) FROM {LINK.name} WHERE writer > {sqlite.MARK}"  # noqa: S608 the schema's own name
-        cursor = sqlite.bare_cursor(self._connection)
+        following = f"SELECT MIN(writer) FROM {LINK.name} WHERE writer > {MARK}"  # noqa: S608 the schema's own name
+        cursor = bare_cursor(self._connection)
         while True:
             cursor.execute(following, (names[-1] if names else "",))
             name = cursor.fetchall()[0][0]
@@ -336,7 +343,7 @@ class Ledger:
 
     def latest_root(self) -> str | Missing:
         """Root of the last seal, for keeping elsewhere; Missing before the first."""
-        with self._mapped():
+        with self.mapped():
             root = self._latest_root()
         return Missing("no seal yet") if root == GENESIS else root
 
@@ -359,7 +366,7 @@ class Ledger:
         return self._edge(sa.func.max, "ends", tuple(kinds))
 
     def _edge(self, edge: Callable[..., sa.ColumnElement[int]], side: str, kinds: Iterable[type[Row]]) -> int | Missing:
-        with self._mapped():
+        with self.mapped():
             found = [self._connection.execute(sa.select(edge(getattr(KIND_OF[row], side)))).scalar() for row in kinds]
         moments = [int(moment) for moment in found if moment is not None]
         return (min if side == "starts" else max)(moments) if moments else Missing("the ledger is empty")
@@ -371,26 +378,26 @@ class Ledger:
     ) -> list[UsageSum]:
         """Sums of one meter over the hours that begin in [since, until); ``by``: subject, host, device,
         hour_us, day_us."""
-        with self._mapped():
+        with self.mapped():
             return sums.sum_usage(self._connection, meter, since_us, until_us, by)
 
     def settled_since(
         self, meter: str, since_us: int | None = None, until_us: int | None = None, by: Sequence[str] = ()
     ) -> dict[tuple[str | int, ...], int]:
         """Of what was open when recorded, the sums that the driver has settled since, by the keys of a sum."""
-        with self._mapped():
+        with self.mapped():
             return sums.settled_since(self._connection, meter, since_us, until_us, by)
 
     def watched_spans(
         self, devices: Iterable[tuple[str, str]], since_us: int | None = None, until_us: int | None = None
     ) -> list[Watch]:
         """What was watched of these devices and their hosts, merged, and the first look ever at each."""
-        with self._mapped():
+        with self.mapped():
             return sums.watched_spans(self._connection, devices, since_us, until_us)
 
     def coalesced_watches(
         self, since_us: int | None = None, until_us: int | None = None, source: str = "driver"
     ) -> list[Watch]:
         """Watches merged into maximal spans of one host, device, method, interval and status."""
-        with self._mapped():
+        with self.mapped():
             return sums.coalesced_watches(self._connection, since_us, until_us, source)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from gpuledger.ledger.engine import engine_of
 from gpuledger.ledger.kinds import KIND_OF
 from gpuledger.ledger.scanning import overlaps
 from gpuledger.ledger.schema import WATCH
-from gpuledger.ledger.sqlite import JOINED, OPEN_RECORDS, POSITION
 from gpuledger.model.meters import METERS, Grade
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US
@@ -142,11 +142,12 @@ def settled_since(
     named = "".join(f"{_PARTS[part]} AS key_{position}, " for position, part in enumerate(by))
     keys = "".join(f"o.key_{position}, " for position in range(len(by)))
     parts = "".join(f"{_PARTS[part]}, " for part in by)
-    at = f"{POSITION}(o.context, '@')"
+    engine = engine_of(connection)
+    at = f"{engine.POSITION}(o.context, '@')"
     statement = f"""
         WITH o AS MATERIALIZED (
             SELECT {named}host AS at_host, device AS at_device, context, SUM(quantity) AS quantity
-            FROM {OPEN_RECORDS}
+            FROM {engine.OPEN_RECORDS}
             WHERE meter = :meter AND hour_us >= :since_us AND hour_us < :until_us AND context LIKE '%@%'
             GROUP BY {parts}host, device, context
         )
@@ -173,7 +174,8 @@ def watched_spans(
     watched = f"SELECT since_us, until_us, status {touching} AND status = 'ok' ORDER BY since_us"
     unwatched = f"SELECT since_us, until_us, status {touching} AND status <> 'ok' ORDER BY since_us"
     ok = "CASE status WHEN 'ok' THEN {} END"
-    starts_and_ends = ", ".join(JOINED.format(ok.format(edge)) for edge in ("since_us", "until_us"))
+    of_each = engine_of(connection).JOINED
+    starts_and_ends = ", ".join(of_each.format(ok.format(edge)) for edge in ("since_us", "until_us"))
     joined = f"SELECT {starts_and_ends}, COUNT(CASE WHEN status <> 'ok' THEN 1 END) {touching}"
     method_after = f"SELECT MIN(method) {of_place} AND method > :method"
     earliest = f"SELECT since_us, until_us, status {of_method} ORDER BY since_us LIMIT 1"

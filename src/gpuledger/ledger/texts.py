@@ -20,8 +20,8 @@ from json import loads
 import sqlalchemy as sa
 
 from gpuledger.errors import Corrupt
+from gpuledger.ledger.engine import MARK, bare_cursor, engine_of
 from gpuledger.ledger.schema import IDENTITY_TEXT
-from gpuledger.ledger.sqlite import MARK, bare_cursor
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.rows import ProcessIdentity, Row, UsageCorrection, UsageRecord
 from gpuledger.model.workload_rows import WorkloadEvent
@@ -81,8 +81,8 @@ class TextBook:
         named = dict.fromkeys(_key_named(row) for row in rows)
         keys = [key for key in named if key in self._waiting]
         if keys:
-            statement = f"INSERT INTO {IDENTITY_TEXT.name} ({', '.join(_COLUMNS)}) VALUES ({', '.join([MARK] * 4)})"  # noqa: S608 the schema's own names
-            bare_cursor(self._connection).executemany(statement, [(key, *self._waiting[key]) for key in keys])
+            texts = [(key, *self._waiting[key]) for key in keys]
+            engine_of(self._connection).insert(bare_cursor(self._connection), IDENTITY_TEXT.name, _COLUMNS, texts)
         return keys
 
     def written(self, keys: Iterable[str]) -> None:
@@ -113,22 +113,12 @@ class TextBook:
         return found
 
     def delete(self, keys: Iterable[str]) -> int:
-        """Delete the text of these keys; the caller holds the transaction. Returns how many there were.
-
-        The texts that stay are written anew: where a page was split or merged before, SQLite leaves copies of
-        the rows it moved in the page's free room, which ``secure_delete`` does not reach (3.40.1, met by a
-        test). Emptying the whole table gives back all of its pages, and those are overwritten with zeros.
-        """
+        """Delete the text of these keys; the caller holds the transaction. Returns how many there were."""
         gone = 0
-        for key in set(keys):
+        for key in sorted(set(keys)):  # in one order, so that two who forget the same do not wait for each other
             gone += self._connection.execute(sa.delete(IDENTITY_TEXT).where(IDENTITY_TEXT.c.text_key == key)).rowcount
         if gone:
-            kept = [tuple(row) for row in self._connection.execute(sa.select(*(IDENTITY_TEXT.c[n] for n in _COLUMNS)))]
-            self._connection.execute(sa.delete(IDENTITY_TEXT))
-            if kept:
-                self._connection.execute(
-                    sa.insert(IDENTITY_TEXT), [dict(zip(_COLUMNS, row, strict=True)) for row in kept]
-                )
+            engine_of(self._connection).rewrite_kept(self._connection, IDENTITY_TEXT)
         self._keys.clear()
         return gone
 

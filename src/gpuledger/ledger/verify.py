@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
 
 from gpuledger.errors import Corrupt
-from gpuledger.ledger import sqlite
 from gpuledger.ledger.chain import GENESIS, Cell, LinkHash, read_heads, seal_root
 from gpuledger.ledger.codec import CODECS, Codec
+from gpuledger.ledger.engine import engine_of
 from gpuledger.ledger.kinds import KINDS
-from gpuledger.ledger.schema import IDENTITY_TEXT, LINK, METADATA, SEAL
+from gpuledger.ledger.schema import IDENTITY_TEXT, LINK, SEAL
 from gpuledger.ledger.store import Ledger
 from gpuledger.ledger.texts import digest_of, text_key
 from gpuledger.model.rows import DriverRecord
@@ -76,50 +77,40 @@ def verify_ledger(ledger: Ledger, *, kept_root: str = "") -> list[Finding]:
             if kept_root:
                 findings.extend(_kept(ledger, kept_root))
     except Corrupt as error:  # not even a snapshot can be begun or ended
-        findings.append(Finding(code="pages", sentence=error.message, where=str(ledger.path)))
+        findings.append(Finding(code="pages", sentence=error.message, where=str(ledger.place)))
     return findings
 
 
 def _run(ledger: Ledger, check: Check) -> list[Finding]:
     found = []
     try:
-        with sqlite.mapped(ledger.path):
+        with ledger.mapped(), engine_of(ledger.connection).part(ledger.connection):
             for where, sentence in check.find(ledger.connection):
                 found.append(Finding(code=check.code, sentence=sentence, where=where))
     except Corrupt as error:
-        found.append(Finding(code=check.code, sentence=f"cannot be checked: {error.message}", where=str(ledger.path)))
+        found.append(Finding(code=check.code, sentence=f"cannot be checked: {error.message}", where=str(ledger.place)))
     return found
 
 
 def _kept(ledger: Ledger, kept_root: str) -> list[Finding]:
     try:
-        with sqlite.mapped(ledger.path):
+        with ledger.mapped(), engine_of(ledger.connection).part(ledger.connection):
             statement = sa.select(sa.func.count()).where(SEAL.c.root == kept_root)
             if ledger.connection.execute(statement).scalar_one():
                 return []
     except Corrupt as error:
-        return [Finding(code="seals", sentence=f"cannot be checked: {error.message}", where=str(ledger.path))]
+        return [Finding(code="seals", sentence=f"cannot be checked: {error.message}", where=str(ledger.place))]
     sentence = "no seal has the root that was kept: the ledger was cut off before it, or written anew"
     return [Finding(code="seals", sentence=sentence, where=kept_root)]
 
 
 def _pages(connection: sa.Connection) -> Iterator[tuple[str, str]]:
-    for line in sqlite.damaged_pages(connection):
+    for line in engine_of(connection).damaged_pages(connection):
         yield "file", line
 
 
 def _schema(connection: sa.Connection) -> Iterator[tuple[str, str]]:
-    from gpuledger.ledger.migrate import expected_objects  # noqa: PLC0415 Alembic is only paid for when needed
-
-    expected, stored = expected_objects(), sqlite.stored_objects(connection)
-    for (kind, name), (_, sql) in sorted(expected.items()):
-        if (kind, name) not in stored:
-            yield name, f"the {kind} is missing"
-        elif stored[kind, name][1] != sql:
-            yield name, f"the {kind} is not the one that this program made"
-    for (kind, name), (table, _) in sorted(stored.items()):
-        if (kind, name) not in expected and table in METADATA.tables and kind in ("trigger", "index"):
-            yield name, f"a {kind} on {table} that this program did not make"
+    yield from engine_of(connection).schema_findings(connection)
 
 
 class _Rows:
@@ -134,9 +125,7 @@ class _Rows:
         self.next: tuple[Any, ...] | None = next(self._cells, None)
 
     def _read(self, connection: sa.Connection, statement: sa.Select[Any]) -> Iterator[tuple[Any, ...]]:
-        cursor = connection.execute(statement).cursor
-        assert cursor is not None
-        while batch := cursor.fetchmany(_BATCH):
+        for batch in engine_of(connection).stream(connection, statement, {}, _BATCH):
             placed = [row for row in batch if type(row[0]) is str and type(row[1]) is int]
             self.unplaced += len(batch) - len(placed)
             yield from placed
@@ -262,7 +251,8 @@ def _seals(connection: sa.Connection) -> Iterator[tuple[str, str]]:
 
 
 def _texts(connection: sa.Connection) -> Iterator[tuple[str, str]]:
-    for key, salt, digest, json in connection.execute(sa.select(*IDENTITY_TEXT.columns)):
+    batches = engine_of(connection).stream(connection, sa.select(*IDENTITY_TEXT.columns), {}, _BATCH)
+    for key, salt, digest, json in chain.from_iterable(batches):
         try:
             right = (text_key(salt, json), digest_of(json)) == (key, digest)
         except (ValueError, TypeError, AttributeError):
@@ -285,13 +275,13 @@ def _keys(connection: sa.Connection) -> Iterator[tuple[str, str]]:
 def _derived(connection: sa.Connection) -> Iterator[tuple[str, str]]:
     codec = CODECS[DriverRecord]
     width = len(codec.fields)
-    cursor = connection.execute(sa.select(*codec.kind.table.columns)).cursor
-    assert cursor is not None
-    while batch := cursor.fetchmany(_BATCH):
+    for batch in engine_of(connection).stream(connection, sa.select(*codec.kind.table.columns), {}, _BATCH):
         if next(_bad_cells(codec, batch), None):  # told by the chain's check; the others are still looked at
-            batch = [row for row in batch if next(_bad_cells(codec, [row]), None) is None]
-        rows = codec.decode([cells[:width] for cells in batch])
-        for row, encoded, cells in zip(rows, codec.encode(rows), batch, strict=True):
+            sound = [row for row in batch if next(_bad_cells(codec, [row]), None) is None]
+        else:
+            sound = batch
+        rows = codec.decode([cells[:width] for cells in sound])
+        for row, encoded, cells in zip(rows, codec.encode(rows), sound, strict=True):
             if encoded[width - 2 :] != tuple(cells[width:]):
                 yield row.ref, "natural_key or ended_at_us does not follow from the row"
 
@@ -300,7 +290,8 @@ CHECKS: tuple[Check, ...] = (
     Check(
         code="pages",
         title="The file can be read",
-        description="SQLite's own check of pages, indexes and column types. A finding means a damaged file.",
+        description="SQLite's own check of pages, indexes and column types; on PostgreSQL, that tables and their keys "
+        "hold the same rows. A finding means a damaged file.",
         find=_pages,
     ),
     Check(

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import sqlalchemy as sa
 
 from gpuledger.ledger.codec import CODECS
-from gpuledger.ledger.sqlite import MARK, POSITION, bare_cursor
+from gpuledger.ledger.engine import MARK, bare_cursor, engine_of
 from gpuledger.model.controller_clock import CLOCK
 from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.rows import Row, Watch
@@ -91,7 +91,8 @@ def placements_on(connection: sa.Connection, devices: Collection[str]) -> list[P
     if len(devices) > _FEW:
         condition, values = "p.devices <> '[]'", []
     else:
-        condition = " OR ".join([f"{POSITION}(p.devices, {MARK}) > 0"] * len(devices))
+        position = engine_of(connection).POSITION
+        condition = " OR ".join([f"{position}(p.devices, {MARK}) > 0"] * len(devices))
         values = [json.dumps(device) for device in devices]  # as it stands in the list
     cursor = bare_cursor(connection)
     cursor.execute(f"SELECT {_columns(PlacementRow, 'p')} FROM placement AS p WHERE {condition}", values)  # noqa: S608 as above

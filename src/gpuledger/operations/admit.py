@@ -67,7 +67,9 @@ def admit(ledger: Ledger, request: AdmitRequest, *, writer: str, now_us: int, is
                 with ledger.snapshot():
                     asking.judge()
             else:
-                appended = ledger.append_made(asking.judge, writer=writer, at_us=now_us, are_new=True)
+                appended = ledger.append_made(
+                    asking.judge, writer=writer, at_us=now_us, are_new=True, scopes=asking.scopes
+                )
                 if appended is not None:
                     return asking.took(writer, appended.added)
         except BaseException as error:

@@ -12,12 +12,12 @@ import fcntl
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
 from gpuledger.clock import Clock
 from gpuledger.errors import GpuledgerError, NotFound, Refused, Unavailable
+from gpuledger.ledger.places import Place
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.records import CLOSED_AFTER_US
 from gpuledger.model.moments import hour_floor, iso
@@ -286,18 +286,19 @@ class OneAgent:
     """Holds the place of the one agent of a ledger on this machine, by a lock that dies with the process.
 
     Args:
-        ledger_path: the ledger's file; the lock lies beside it.
+        place: where the ledger lies; the lock lies beside it, or on this machine where that is a server.
 
     Raises:
         Refused: ``agent-running`` on entry, when another holds it.
     """
 
-    def __init__(self, ledger_path: Path) -> None:
-        self._path = pulse_path(ledger_path)
+    def __init__(self, place: Place) -> None:
+        self._path = pulse_path(place)
         self._descriptor = -1
 
     def __enter__(self) -> OneAgent:
         try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
             os.fchmod(self._descriptor, 0o640)  # as the ledger: whoever reads it may hear its pulse
         except OSError as error:

@@ -226,7 +226,7 @@ def _answer(ledger: Ledger, *, began_us: int, ended_us: int, host: str) -> DemoR
     ledger.seal(later_us, writer=f"{host}.meter")
     checked = verify(ledger, now_us=later_us)
     return DemoReport(
-        ledger=str(ledger.path),
+        ledger=str(ledger.place),
         metered=metered,
         usage=usage(
             ledger, meter="gpu.context", by=("service", "user"), since_us=since_us, until_us=until_us, now_us=later_us

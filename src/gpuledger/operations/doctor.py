@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuledger.errors import GpuledgerError, Unavailable
-from gpuledger.ledger.places import SYSTEM_LEDGER, is_there
+from gpuledger.ledger.places import SYSTEM_LEDGER, Place, is_there
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.checks import Check, DoctorReport, Verdict
 from gpuledger.model.durations import several
@@ -21,7 +21,7 @@ from gpuledger.sources import procfs
 _QUIET_US = 10 * MINUTE_US
 
 
-def doctor(*, host: str, place: Path, now_us: int) -> DoctorReport:
+def doctor(*, host: str, place: Place, now_us: int) -> DoctorReport:
     """Every check, in the order of the river: driver, naming, ledger, agent."""
     checks = [*_driver(now_us), *_naming(), *_ledger(place, host, now_us)]
     return DoctorReport(host=host, at_us=now_us, checks=tuple(checks))
@@ -131,7 +131,7 @@ def _last_look(ledger: Ledger, host: str) -> Watch | Missing:
     return next((row for row in rows if row.source == "process"), Missing("no agent has looked yet"))
 
 
-def _ledger(path: Path, host: str, now_us: int) -> Iterator[Check]:
+def _ledger(path: Place, host: str, now_us: int) -> Iterator[Check]:
     if not is_there(path) and path != SYSTEM_LEDGER and is_there(SYSTEM_LEDGER):
         yield Check(
             name="ledger",
@@ -140,7 +140,7 @@ def _ledger(path: Path, host: str, now_us: int) -> Iterator[Check]:
             hint="sudo gpuledger doctor, or join its group",
         )
         return
-    if not is_there(path):
+    if isinstance(path, Path) and not is_there(path):
         parent = next(folder for folder in path.parents if is_there(folder))
         writable = os.access(parent, os.W_OK)
         yield Check(

@@ -87,9 +87,7 @@ class _Export:
             self._months[table] = months.held(self._ledger, table)
         return self._months[table]
 
-    def run(
-        self, tables: Sequence[str], window: tuple[int, int], progress: Callable[[int, int], None]
-    ) -> ExportReport:
+    def run(self, tables: Sequence[str], window: tuple[int, int], progress: Callable[[int, int], None]) -> ExportReport:
         heads = self._ledger.heads()
         root = self._ledger.latest_root()
         due = [
@@ -171,5 +169,3 @@ class _Export:
                 if early and self._name(table, month) not in names:
                     return False
         return True
-
-

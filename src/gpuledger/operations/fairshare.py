@@ -27,6 +27,7 @@ from gpuledger.ledger.share_reads import (
     events_of,
     first_hour,
     identity_values,
+    make_relations,
     may_wait,
     open_history,
     weighted_sums,
@@ -196,6 +197,7 @@ def _sums(
     Raises:
         Unavailable: ``ledger-busy`` where passes were booked all the while.
     """
+    make_relations(ledger.connection)
     for _ in range(_TRIES):
         booked = [row.ref for row in ledger.newest(Pass)]
         placements = {row.placement: row for row in ledger.scan(PlacementRow)}

@@ -14,6 +14,7 @@ from gpuledger.model.forgetting import Choice, ForgetReport
 from gpuledger.model.lifecycle import ENDED
 from gpuledger.model.meters import GPU_CONTEXT
 from gpuledger.model.missing import Missing
+from gpuledger.model.problem import Problem
 from gpuledger.model.rows import ProcessIdentity, Sighting, Watch
 from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations.usage import answer_window, policies, window
@@ -61,7 +62,10 @@ def forget(
     naming = Naming(texts=texts, versions=versions)
     read_us, seen_us = _last_seen(ledger, choice.before_us, now_us)
     keys = chosen(choice, texts, naming, seen_us, now_us=now_us)
-    dropped = _drop(ledger, keys, host=host, writer=writer, now_us=now_us) if done else 0
+    dropped, left = _drop(ledger, keys, host=host, writer=writer, now_us=now_us) if done else (0, "")
+    problems = list(still_named(choice, versions))
+    if left:
+        problems.append(Problem(code="left-in-server", message=left))
     return ForgetReport(
         done=done,
         words=" ".join(f"{name} {shlex.quote(value)}" for name, value in typed),
@@ -71,7 +75,7 @@ def forget(
         total=sum(amount.quantity for amount in answer.amounts),
         dropped=dropped,
         verified=not verify_ledger(ledger) if done else _NOT_DONE,
-        problems=tuple(still_named(choice, versions)),
+        problems=tuple(problems),
     )
 
 
@@ -102,13 +106,13 @@ def _last_seen(ledger: Ledger, before_us: int | Missing, now_us: int) -> tuple[d
     return read_us, seen_us
 
 
-def _drop(ledger: Ledger, keys: frozenset[str], *, host: str, writer: str, now_us: int) -> int:
-    """Delete the texts, and tell the journal that it was done."""
-    dropped = ledger.forget(keys)
+def _drop(ledger: Ledger, keys: frozenset[str], *, host: str, writer: str, now_us: int) -> tuple[int, str]:
+    """Delete the texts, and tell the journal that it was done. Returns how many, and where they may still be."""
+    dropped, left = ledger.forget(keys)
     if dropped:
         told = Watch(
             host=host, device="", source="driver", method="forget", interval_ms=0, since_us=now_us, until_us=now_us,
             status="ok", readings=0, detail=f"{several(dropped, 'identity text')} forgotten; amounts stand",
         )  # fmt: skip
         ledger.append([told], writer=writer, at_us=now_us)
-    return dropped
+    return dropped, left

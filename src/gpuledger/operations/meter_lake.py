@@ -167,4 +167,3 @@ def _replaced(lake: Lake, written: list[LakeFile], *, until_us: int, digest: str
 def is_current(manifest: Manifest) -> bool:
     """Whether what was derived is of the events that now stand in the lake."""
     return bool(manifest.metered_of) and manifest.metered_of == _digest(manifest, manifest.metered_until_us)
-

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from gpuledger.clock import Clock
 from gpuledger.errors import GpuledgerError, Refused, Unavailable
-from gpuledger.ledger.places import is_there
+from gpuledger.ledger.places import Place, is_there
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.receipt import Watcher as Looker
@@ -44,14 +44,14 @@ class WatchPlan:
     """How a run looks where it has to look itself.
 
     Args:
-        ledger: path of the ledger.
+        ledger: where the ledger lies.
         host: name of this machine in it.
         interval_us: time between two looks.
         flush_us: longest time that spans stay unwritten.
         method: way of naming, ``auto`` or one of the agent's.
     """
 
-    ledger: Path
+    ledger: Place
     host: str
     interval_us: int
     flush_us: int
@@ -222,7 +222,7 @@ class OwnWatch:
         self.ready.set()
 
 
-def _reading_trouble(path: Path) -> GpuledgerError | None:
+def _reading_trouble(path: Place) -> GpuledgerError | None:
     """Why a ledger that is there cannot be read; None where it can, or is not there."""
     if not is_there(path):
         return None

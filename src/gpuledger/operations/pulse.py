@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from gpuledger.ledger.places import Place, beside
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US
@@ -81,9 +82,9 @@ class PulseTeller:
         self._say(self._pulse)
 
 
-def pulse_path(ledger_path: Path) -> Path:
-    """The file beside the ledger that an agent holds locked and tells its pulse in."""
-    return ledger_path.with_name(ledger_path.name + ".agent")
+def pulse_path(place: Place) -> Path:
+    """The file beside the ledger, on the agent's machine, that it holds locked and tells its pulse in."""
+    return beside(place, ".agent")
 
 
 def tell(descriptor: int, pulse: Pulse) -> None:
@@ -95,7 +96,7 @@ def tell(descriptor: int, pulse: Pulse) -> None:
 def hear(ledger: Ledger, *, now_us: int) -> Pulse | None:
     """The pulse of the agent that writes to this ledger; None where none is told or it cannot be read."""
     try:
-        told = json.loads(pulse_path(ledger.path).read_text(encoding="utf-8"))
+        told = json.loads(pulse_path(ledger.place).read_text(encoding="utf-8"))
         interval_us, stuck_us = int(told["interval_us"]), min(int(told.get("stuck_us", 0)), now_us)
         is_stuck = now_us - stuck_us <= _BEATS * interval_us  # else it has ended, and what it kept is lost
         return Pulse(

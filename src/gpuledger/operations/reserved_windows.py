@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gpuledger.ledger.reserved import Reading
+from gpuledger.ledger.reserved import Reading, make_relations
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, hour_floor
@@ -48,6 +48,7 @@ def windows(ledger: Ledger, marks: Mapping[str, int], since_us: int, until_us: i
         since_us, until_us: whole hours.
         cut_us: where time that nothing ends is cut.
     """
+    make_relations(ledger)
     read: Reading | None = None
     at_us = since_us
     while at_us < until_us:

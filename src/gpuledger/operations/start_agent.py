@@ -161,7 +161,7 @@ def describe(agent: Agent, ledger: Ledger, watcher: Watcher) -> str:
     """What an agent that starts says of itself."""
     plan = agent.plan
     if plan.once:
-        return f"one look at {plan.host}; ledger {ledger.path}"
+        return f"one look at {plan.host}; ledger {ledger.place}"
     return (
-        f"watching {plan.host} every {plan.interval_us / 1_000_000:g} s; ledger {ledger.path}; {_HOW[watcher.method]}"
+        f"watching {plan.host} every {plan.interval_us / 1_000_000:g} s; ledger {ledger.place}; {_HOW[watcher.method]}"
     )

@@ -144,7 +144,7 @@ class Looker:
             with self._open_ledger() as ledger:
                 known = known_holders(ledger, [*held], host=self._host, boot_id=self._boot_id, now_us=at_us)
                 self._versions = policies(ledger, now_us=at_us)
-                self._ledger = str(ledger.path)
+                self._ledger = str(ledger.place)
         except GpuledgerError as error:
             self._ledger = Missing(error.message)
             self._known = {one.place: self._known[one.place] for one in held if one.place in self._known}

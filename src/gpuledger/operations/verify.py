@@ -50,7 +50,7 @@ def verify(
             )
         )
     return VerifyReport(
-        ledger=str(ledger.path),
+        ledger=str(ledger.place),
         at_us=now_us,
         checks=tuple(checks),
         counts=tuple((kind.kind, ledger.count(kind)) for kind in ROWS),

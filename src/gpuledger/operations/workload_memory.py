@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from gpuledger.ledger import workloads
-from gpuledger.ledger.sqlite import others_wrote, own_changes
+from gpuledger.ledger.engine import others_wrote, own_changes
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.rows import Row

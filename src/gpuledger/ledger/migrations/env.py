@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from alembic import context
 
-context.configure(connection=context.config.attributes["connection"], transactional_ddl=False)
+from gpuledger.ledger.schema import VERSION_TABLES
+
+_connection = context.config.attributes["connection"]
+
+context.configure(
+    connection=_connection, transactional_ddl=False, version_table=VERSION_TABLES[_connection.dialect.name]
+)
 with context.begin_transaction():
     context.run_migrations()

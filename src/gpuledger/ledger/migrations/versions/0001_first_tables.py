@@ -1,12 +1,13 @@
 """The first tables: evidence, records, passes, policies, seals, the hash chain, and identity text.
 
-Triggers refuse every change. BEFORE INSERT guards look at each unique key themselves, because a delete
-trigger does not see the row that REPLACE throws out; WITHOUT ROWID leaves no rowid to play tricks with.
+Triggers refuse every change. On SQLite WITHOUT ROWID leaves no rowid to play tricks with.
 """
 
 from __future__ import annotations
 
 from alembic import op
+
+from gpuledger.ledger.migrations.making import make, sign
 
 revision = "0001"
 down_revision = None
@@ -202,28 +203,10 @@ _KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-def _guards(table: str, keys: tuple[tuple[str, ...], ...]) -> list[str]:
-    """The triggers of one table, as SQLite keeps them."""
-    same = [" AND ".join(f"{name} = NEW.{name}" for name in key) for key in keys]
-    present = "\n  OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {each})" for each in same)  # noqa: S608 names from above
-    refusal = f"SELECT RAISE(ABORT, 'gpuledger: rows of {table} never change');"
-    statements = [
-        f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}\nWHEN {present}\nBEGIN\n  {refusal}\nEND",
-        f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}\nBEGIN\n  {refusal}\nEND",
-        f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table}\nBEGIN\n  {refusal}\nEND",
-    ]
-    return statements[:2] if table == "identity_text" else statements
-
-
 def upgrade() -> None:
-    """Create every table, index and trigger, and sign the file as a ledger of version 1."""
-    run = op.get_bind().exec_driver_sql
-    for table, columns in _TABLES.items():
-        run(f"CREATE TABLE {table} ({columns}\n) STRICT, WITHOUT ROWID")
-    for index in _INDEXES:
-        run(index)
-    for table, keys in _KEYS.items():
-        for trigger in _guards(table, keys):
-            run(trigger)
-    run("PRAGMA application_id = 1196444743")  # the letters GPLG
-    run("PRAGMA user_version = 1")
+    """Create every table, index and trigger, and sign the store as a ledger of version 1."""
+    bind = op.get_bind()
+    make(bind, _TABLES, _INDEXES, _KEYS)
+    if bind.dialect.name == "sqlite":
+        bind.exec_driver_sql("PRAGMA application_id = 1196444743")  # the letters GPLG
+    sign(bind, 1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from alembic import op
 
+from gpuledger.ledger.migrations.making import make, sign
+
 revision = "0002"
 down_revision = "0001"
 branch_labels = None
@@ -68,25 +70,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _guards(table: str, key: tuple[str, ...]) -> list[str]:
-    same = [" AND ".join(f"{name} = NEW.{name}" for name in each) for each in (("writer", "number"), key)]
-    present = "\n  OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {each})" for each in same)  # noqa: S608 names from above
-    refusal = f"SELECT RAISE(ABORT, 'gpuledger: rows of {table} never change');"
-    return [
-        f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}\nWHEN {present}\nBEGIN\n  {refusal}\nEND",
-        f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}\nBEGIN\n  {refusal}\nEND",
-        f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table}\nBEGIN\n  {refusal}\nEND",
-    ]
-
-
 def upgrade() -> None:
-    """Add the tables, and sign the file as a ledger of version 2."""
-    run = op.get_bind().exec_driver_sql
-    for table, columns in _TABLES.items():
-        run(f"CREATE TABLE {table} ({columns}\n) STRICT, WITHOUT ROWID")
-    for index in _INDEXES:
-        run(index)
-    for table, key in _KEYS.items():
-        for trigger in _guards(table, key):
-            run(trigger)
-    run("PRAGMA user_version = 2")
+    """Add the tables, and sign the store as a ledger of version 2."""
+    make(op.get_bind(), _TABLES, _INDEXES, {table: (("writer", "number"), key) for table, key in _KEYS.items()})
+    sign(op.get_bind(), 2)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from alembic import op
 
+from gpuledger.ledger.migrations.making import make, sign
+
 revision = "0003"
 down_revision = "0002"
 branch_labels = None
@@ -24,23 +26,7 @@ _TABLES: dict[str, str] = {
 _KEYS: dict[str, tuple[str, ...]] = {"expected_end": ("workload", "sequence")}
 
 
-def _guards(table: str, key: tuple[str, ...]) -> list[str]:
-    same = [" AND ".join(f"{name} = NEW.{name}" for name in each) for each in (("writer", "number"), key)]
-    present = "\n  OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {each})" for each in same)  # noqa: S608 names from above
-    refusal = f"SELECT RAISE(ABORT, 'gpuledger: rows of {table} never change');"
-    return [
-        f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}\nWHEN {present}\nBEGIN\n  {refusal}\nEND",
-        f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}\nBEGIN\n  {refusal}\nEND",
-        f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table}\nBEGIN\n  {refusal}\nEND",
-    ]
-
-
 def upgrade() -> None:
-    """Add the table, and sign the file as a ledger of version 3."""
-    run = op.get_bind().exec_driver_sql
-    for table, columns in _TABLES.items():
-        run(f"CREATE TABLE {table} ({columns}\n) STRICT, WITHOUT ROWID")
-    for table, key in _KEYS.items():
-        for trigger in _guards(table, key):
-            run(trigger)
-    run("PRAGMA user_version = 3")
+    """Add the table, and sign the store as a ledger of version 3."""
+    make(op.get_bind(), _TABLES, (), {table: (("writer", "number"), key) for table, key in _KEYS.items()})
+    sign(op.get_bind(), 3)

@@ -1,0 +1,63 @@
+"""Cursors of psycopg that read SQL as it is written for both engines, and whole numbers for sums.
+
+In: statements with ``?`` and ``:name``. Out: the same with PostgreSQL's own ``$1``, and rows.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+import psycopg
+
+
+class Cursor(psycopg.RawCursor[tuple[Any, ...]]):
+    """Reads the marks that SQLite reads: ``?`` for a sequence, ``:name`` for a mapping."""
+
+    def execute(self, query: Any, params: Any = None, **more: Any) -> Cursor:
+        """As the driver's, with these marks."""
+        text, names = translated(str(query))
+        return super().execute(text, params if names is None else [params[name] for name in names], **more)
+
+    def executemany(self, query: Any, params_seq: Any, *, returning: bool = False) -> None:
+        """As the driver's, with these marks."""
+        super().executemany(translated(str(query))[0], params_seq, returning=returning)
+
+
+class StreamingCursor(psycopg.RawServerCursor[tuple[Any, ...]]):
+    """The same on the server's side: rows are fetched as they are asked for."""
+
+    def execute(self, query: Any, params: Any = None, **more: Any) -> StreamingCursor:
+        """As the driver's, with these marks."""
+        text, names = translated(str(query))
+        return super().execute(text, params if names is None else [params[name] for name in names], **more)
+
+
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|::|\?|:([a-z_][a-z0-9_]*)", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1000)
+def translated(query: str) -> tuple[str, tuple[str, ...] | None]:
+    """A statement with PostgreSQL's own ``$1`` for each mark, and the names in their order; None without names."""
+    names: dict[str, int] = {}
+    places = count(1)
+
+    def mark(found: re.Match[str]) -> str:
+        if found[0] == "?":
+            return f"${next(places)}"
+        if found[1]:
+            return f"${names.setdefault(found[1], len(names) + 1)}"
+        return found[0]
+
+    text = _TOKEN.sub(mark, query)
+    return text, tuple(names) or None
+
+
+class WholeLoader(psycopg.adapt.Loader):
+    """A sum of bigints comes as numeric; the ledger holds whole numbers only."""
+
+    def load(self, digits: Any) -> int:
+        """The number; anything with a fraction is a bug."""
+        return int(bytes(digits))

@@ -1,0 +1,47 @@
+"""Statements for both engines, as PostgreSQL reads them."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from gpuledger.ledger.postgres_cursor import Cursor, StreamingCursor, WholeLoader, translated
+
+
+def test_marks_are_translated() -> None:
+    """``?`` and ``:name``, but not within texts, names, comments and casts."""
+    assert translated("SELECT ?, '?' || ?") == ("SELECT $1, '?' || $2", None)
+    assert translated("SELECT :a, :b, :a") == ("SELECT $1, $2, $1", ("a", "b"))
+    assert translated("SELECT 'it''s :a', \"b?\" -- :c ?\n, :d::int") == (
+        "SELECT 'it''s :a', \"b?\" -- :c ?\n, $1::int",
+        ("d",),
+    )
+
+
+def test_cursors_read_these_marks(postgres) -> None:
+    """In one piece and streamed, with names, in their order, and without; sums are whole numbers."""
+    with postgres.superuser() as connection:
+        connection.adapters.register_loader("numeric", WholeLoader)
+        with Cursor(connection) as cursor:
+            assert cursor.execute("SELECT ? || 'x?', 2 + ?", ("a", 3)).fetchall() == [("ax?", 5)]
+            assert cursor.execute("SELECT :b, :a, :b", {"a": 1, "b": 2, "c": 3}).fetchall() == [(2, 1, 2)]
+            assert cursor.execute("SELECT 5 % 3").fetchall() == [(2,)]
+            cursor.execute("CREATE TEMP TABLE t (x bigint)")
+            cursor.executemany("INSERT INTO t VALUES (?)", [(2**62,), (2**62,)])
+            (total,) = cursor.execute("SELECT sum(x) FROM t").fetchall()
+            assert total == (2**63,)
+            assert type(total[0]) is int
+            with pytest.raises(ValueError, match="invalid literal"):
+                cursor.execute("SELECT 1.5").fetchall()
+        with StreamingCursor(connection, "streamed", withhold=True) as cursor:
+            cursor.execute("SELECT x FROM generate_series(1, :until) AS x", {"until": 3})
+            assert (cursor.fetchmany(2), cursor.fetchmany(2)) == ([(1,), (2,)], [(3,)])
+
+
+def test_a_statement_of_unknown_marks_fails_there(postgres) -> None:
+    """Nothing is guessed."""
+    with postgres.superuser() as connection, Cursor(connection) as cursor:
+        with pytest.raises(KeyError):
+            cursor.execute("SELECT :a", {"b": 1})
+        with pytest.raises(psycopg.Error):
+            cursor.execute("SELECT ?")

@@ -1,0 +1,93 @@
+"""What each fault of PostgreSQL is called."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from gpuledger.errors import Corrupt, GpuledgerError, Misconfigured, Refused, Unavailable
+from gpuledger.ledger import postgres
+from gpuledger.ledger.places import Server
+from gpuledger.ledger.postgres_errors import bad_url, error_for
+
+PLACE = Server("postgresql://al:hush@h/d")
+
+
+def error_of(state: str, text: str = "boom hush\nDETAIL: more") -> psycopg.Error:
+    """An error as the server sends it."""
+    try:
+        kind = psycopg.errors.lookup(state)
+    except KeyError:
+        kind = psycopg.DatabaseError
+    error = kind(text)
+    if error.sqlstate != state:
+        error.sqlstate = state
+    return error
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "code"),
+    [
+        ("GL001", Refused, "append-only"),
+        ("23505", Refused, "append-only"),
+        ("55P03", Unavailable, "ledger-busy"),
+        ("57014", Unavailable, "ledger-busy"),
+        ("40001", Unavailable, "ledger-busy"),
+        ("40P01", Unavailable, "ledger-busy"),
+        ("42501", Unavailable, "ledger-permission"),
+        ("25006", Unavailable, "ledger-permission"),
+        ("28P01", Unavailable, "ledger-permission"),
+        ("53100", Unavailable, "ledger-full"),
+        ("53200", Unavailable, "ledger-memory"),
+        ("53300", Unavailable, "ledger-busy"),
+        ("57P01", Unavailable, "ledger-unreachable"),
+        ("57P02", Unavailable, "ledger-unreachable"),
+        ("57P03", Unavailable, "ledger-unreachable"),
+        ("08006", Unavailable, "ledger-unreachable"),
+        ("42P01", Corrupt, "ledger-damaged"),
+        ("42703", Corrupt, "ledger-damaged"),
+        ("XX001", Corrupt, "ledger-damaged"),
+        ("XX002", Corrupt, "ledger-damaged"),
+        ("58030", Unavailable, "ledger-io"),
+        ("54000", Refused, "row-too-big"),
+    ],
+)
+def test_every_fault_has_a_name(state: str, kind: type[GpuledgerError], code: str) -> None:
+    """By its state: what a caller can do, a hint, and never the password."""
+    error = error_for(PLACE, error_of(state))
+    assert error is not None
+    assert (type(error), error.code) == (kind, code)
+    assert error.hint
+    assert "hush" not in error.message
+    assert "DETAIL" not in error.message
+
+
+@pytest.mark.parametrize("state", ["42601", "22P02", "25P02", "0A000", "42804"])
+def test_bugs_pass_through(state: str) -> None:
+    """A fault of our own statement is not dressed up."""
+    assert error_for(PLACE, error_of(state)) is None
+
+
+def test_what_the_driver_says_by_itself() -> None:
+    """A connection that is gone has no state; a NUL byte never leaves this process; else it is a bug."""
+    gone = error_for(PLACE, psycopg.OperationalError("the connection is closed"))
+    assert gone is not None
+    assert gone.code == "ledger-unreachable"
+    odd = error_for(PLACE, psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes"))
+    assert odd is not None
+    assert odd.code == "row-not-text"
+    assert error_for(PLACE, psycopg.ProgrammingError("no results to fetch")) is None
+
+
+def test_a_url_that_libpq_cannot_read() -> None:
+    """How letters are written."""
+    error = bad_url(PLACE, psycopg.ProgrammingError("bad hush"))
+    assert isinstance(error, Misconfigured)
+    assert "%40" in error.hint
+    assert "hush" not in error.message
+
+
+def test_what_can_be_tried_again() -> None:
+    """A key that has just been added, a serialization failure, a deadlock; nothing else."""
+    assert all(postgres.is_race(error_of(state)) for state in ("23505", "40001", "40P01"))
+    assert not any(postgres.is_race(error) for error in (error_of("55P03"), error_of("GL001"), ValueError()))
