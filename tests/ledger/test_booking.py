@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from control_plane import ControlPlane
 from gpuledger.ledger import booking
 from gpuledger.ledger.booking import make_ready, ready_rows, ready_sums, stand_already
-from gpuledger.ledger.reserved import Reading
+from gpuledger.ledger.reserved import Reading, make_relations
 from gpuledger.ledger.verify import verify_ledger
 from gpuledger.model.moments import DAY_US, HOUR_US
 from gpuledger.model.rows import UsageRecord
 
+EVERY_STORE = True
+
 
 @pytest.fixture
-def plane(tmp_path: Path) -> Iterator[ControlPlane]:
-    made = ControlPlane(tmp_path / "plane.db")
+def plane(new_place) -> Iterator[ControlPlane]:
+    made = ControlPlane(new_place("plane.db"))
     yield made
     made.ledger.close()
 
@@ -26,6 +27,7 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
 def derived(plane: ControlPlane, hours: int) -> Reading:
     """Everybody's time in so many hours, none of which was covered."""
     starts = [plane.at(hour) for hour in range(hours)]
+    make_relations(plane.ledger)
     with plane.ledger.snapshot():
         read = Reading(plane.ledger, plane.ledger.marks())
         read.want_living(plane.at(0), plane.at(hours))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from control_plane import ControlPlane
 from gpuledger.ledger.heartbeats import interval_us, last, sources
-from gpuledger.ledger.sqlite import bare_cursor
+from gpuledger.ledger.engine import bare_cursor
 from gpuledger.model.missing import Missing
 
+EVERY_STORE = True
 
-def test_the_last_heartbeat_within_marks(tmp_path: Path) -> None:
+
+def test_the_last_heartbeat_within_marks(new_place) -> None:
     """What was written later takes no part; who never beat has none."""
-    plane = ControlPlane(tmp_path / "plane.db")
+    plane = ControlPlane(new_place("plane.db"))
     plane.beat(1, interval_ms=60_000)
     marks = plane.ledger.marks()
     plane.beat(2, interval_ms=30_000)

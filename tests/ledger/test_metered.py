@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 
 from control_plane import ControlPlane
 from gpuledger.ledger.metered import parts, rule
-from gpuledger.ledger.reserved import Reading
+from gpuledger.ledger.reserved import Reading, make_relations
 from gpuledger.model.moments import HOUR_US
 
+EVERY_STORE = True
 
-def test_the_parts_are_the_rule(tmp_path: Path) -> None:
+
+def test_the_parts_are_the_rule(new_place) -> None:
     """Run one after the other they give what the statement gives alone."""
-    plane = ControlPlane(tmp_path / "plane.db")
+    plane = ControlPlane(new_place("plane.db"))
     plane.run("a", 0, 5, plane.placement())
     plane.tell("b", "running", Fraction(1, 3))
     plane.tell("b", "running", Fraction(1, 2), plane.placement("n2"))
     plane.run("b", Fraction(3, 2), None, plane.placement("n3"))
     hours = [(plane.at(hour), plane.at(hour) + HOUR_US) for hour in range(6)]
+    make_relations(plane.ledger)
     with plane.ledger.snapshot():
         read = Reading(plane.ledger, plane.ledger.marks())
         read.want_living(plane.at(0), plane.at(6))

@@ -21,10 +21,10 @@ from gpuledger.ledger.owning import bring_up_to_date
 from gpuledger.ledger.places import Server
 from gpuledger.ledger.schema import SCHEMA_VERSION
 from gpuledger.ledger.texts import TextBook
-from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
+from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 from postgres_server import APPLICATION, OWNER
 
-KINDS_SINCE: dict[int, tuple[type, ...]] = {2: (PlacementRow, WorkloadEvent, Hold)}
+KINDS_SINCE: dict[int, tuple[type, ...]] = {2: (PlacementRow, WorkloadEvent, Hold), 3: (ExpectedEnd,)}
 """By version, the kinds that a ledger of an earlier one has no table for."""
 
 

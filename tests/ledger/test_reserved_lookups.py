@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from control_plane import ControlPlane
 from gpuledger.ledger.reserved import reading
 from gpuledger.model.missing import Missing
 
+EVERY_STORE = True
 
-def test_events_along_time_and_records_of_hours(tmp_path: Path) -> None:
+
+def test_events_along_time_and_records_of_hours(new_place) -> None:
     """When something is told next, when so many were told, and what stands of an hour."""
-    plane = ControlPlane(tmp_path / "plane.db")
+    plane = ControlPlane(new_place("plane.db"))
     plane.run("a", 1, 3, plane.placement())
     plane.meter(5)
     with reading(plane.ledger, plane.ledger.marks()) as read:

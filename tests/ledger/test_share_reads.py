@@ -10,6 +10,7 @@ from gpuledger.ledger.share_reads import (
     events_of,
     first_hour,
     identity_values,
+    make_relations,
     may_wait,
     open_history,
     weighted_sums,
@@ -18,6 +19,8 @@ from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
 from gpuledger.model.rows import UsageCorrection, UsageRecord
 from gpuledger.model.workload_rows import WorkloadEvent
+
+EVERY_STORE = True
 
 HOUR = 60
 METER = "gpu.reserved"
@@ -53,6 +56,7 @@ def test_quantities_are_added_up_with_what_their_hour_counts(box) -> None:
         record(box, "s", 5, 99), record(box, "s", 1, 5, meter="cpu.reserved"), correction,
     )  # fmt: skip
     weights = [HourWeight(box.at(0), 0, large, 1, 2), HourWeight(box.at(HOUR), 7, 3, large, 0)]
+    make_relations(box.ledger.connection)
     with box.ledger.snapshot():
         found = sorted(weighted_sums(box.ledger.connection, METER, weights))
         again = sorted(weighted_sums(box.ledger.connection, METER, weights[:1]))
@@ -71,7 +75,8 @@ def test_nothing_recorded_has_no_first_hour(box) -> None:
     """A reader without write permission can ask too."""
     box.append(box.device(0))
     box.ledger.close()
-    with type(box.ledger).open(box.place, mode="read") as ledger, ledger.snapshot():
+    with type(box.ledger).open(box.place, mode="read") as ledger:
+        make_relations(ledger.connection)
         assert isinstance(first_hour(ledger.connection, METER), Missing)
         assert list(weighted_sums(ledger.connection, METER, [HourWeight(0, 0, 1, 0, 0)])) == []
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from control_plane import ControlPlane
 from gpuledger.ledger.stored_rows import StoredRows
 from gpuledger.model.rows import UsageRecord
 
+EVERY_STORE = True
 
-def test_a_sequence_of_the_rows_under_these_numbers(tmp_path: Path) -> None:
+
+def test_a_sequence_of_the_rows_under_these_numbers(new_place) -> None:
     """Its length is known; rows come in the order of the chain, and no other writer's."""
-    plane = ControlPlane(tmp_path / "plane.db")
+    plane = ControlPlane(new_place("plane.db"))
     plane.run("a", 0, 4, plane.placement())
     plane.meter(2.2)
     plane.meter(5, writer="far.meter")

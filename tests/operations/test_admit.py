@@ -19,6 +19,8 @@ from gpuledger.operations.quota_book import book_of
 from gpuledger.operations.workload_memory import memory_of
 from quota_desk import Desk
 
+EVERY_STORE = True
+
 QUOTAS = """
 {role: student, devices: 1}
 {team: vision, devices: 2}
@@ -27,9 +29,9 @@ QUOTAS = """
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def desk(new_place) -> Iterator[Desk]:
     """A policy with a quota of each kind."""
-    made = Desk(tmp_path / "desk.db", QUOTAS)
+    made = Desk(new_place("desk.db"), QUOTAS)
     yield made
     assert verify_ledger(made.ledger) == []
     made.ledger.close()
@@ -92,11 +94,11 @@ def test_the_earliest_place_is_unknown_with_who_did_not_say(desk) -> None:
     assert refused.frees_us.reason == "y gave no end; x gave no end, y gave no end"
 
 
-def test_the_same_words_again_add_nothing(desk, tmp_path: Path) -> None:
+def test_the_same_words_again_add_nothing(desk) -> None:
     """While the hold lives, and once it runs; by another process, and with a span that is told later."""
     first = desk.ask("w", "al", span=60)
     marks = desk.ledger.marks()
-    with Ledger.open(tmp_path / "desk.db", mode="append") as other:
+    with Ledger.open(desk.ledger.place, mode="append") as other:
         again = desk.ask("w", "al", 5, span=60, ledger=other, writer="box.other")
     assert (again.admitted, again.known, again.hold, again.ends_us) == (True, True, first.hold, desk.at(60))
     assert desk.ask("w", "", 5, span=60).known
@@ -198,11 +200,11 @@ def test_a_confirmed_hold_counts_once_on_its_device(desk) -> None:
     assert desk.ask("u", "bo", 5, **half).admitted
 
 
-def test_a_check_takes_nothing(desk, tmp_path: Path) -> None:
+def test_a_check_takes_nothing(desk) -> None:
     """On a ledger that may only be read, too."""
     desk.ask("w", "al")
     marks = desk.ledger.marks()
-    with Ledger.open(tmp_path / "desk.db", mode="read") as reader:
+    with Ledger.open(desk.ledger.place, mode="read") as reader:
         yes = desk.ask("v", "bo", 1, check=True, ledger=reader)
         no = desk.ask("v", "al", 1, check=True, ledger=reader)
     assert (yes.admitted, yes.is_check, isinstance(yes.hold, Missing)) == (True, True, True)
@@ -210,9 +212,9 @@ def test_a_check_takes_nothing(desk, tmp_path: Path) -> None:
     assert desk.ledger.marks() == marks
 
 
-def test_without_a_policy_it_is_admitted_and_said(tmp_path: Path) -> None:
+def test_without_a_policy_it_is_admitted_and_said(new_place) -> None:
     """No quotas apply: a note, no error."""
-    desk = Desk(tmp_path / "bare.db")
+    desk = Desk(new_place("bare.db"))
     report = desk.ask("w", "al")
     assert report.admitted
     assert [problem.code for problem in report.problems] == ["no-quotas"]
@@ -232,7 +234,7 @@ def test_whose_it_is_stays_as_told_before(desk) -> None:
     report = desk.ask("w")
     assert (report.admitted, report.user) == (True, "al")
     assert not desk.ask("v", "al", 1).admitted
-    with Ledger.open(desk.ledger.path, mode="append") as other:
+    with Ledger.open(desk.ledger.place, mode="append") as other:
         assert not desk.ask("v", "al", 1, ledger=other).admitted
 
 

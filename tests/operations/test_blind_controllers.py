@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -15,10 +14,12 @@ from gpuledger.operations.blind_controllers import clock_skews, passed_through
 from gpuledger.operations.blind_reserved import reserved_gaps
 from gpuledger.operations.transition import heartbeat
 
+EVERY_STORE = True
+
 
 @pytest.fixture
-def plane(tmp_path: Path) -> Iterator[ControlPlane]:
-    made = ControlPlane(tmp_path / "plane.db")
+def plane(new_place) -> Iterator[ControlPlane]:
+    made = ControlPlane(new_place("plane.db"))
     yield made
     made.ledger.close()
 

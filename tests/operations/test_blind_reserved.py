@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,12 @@ from gpuledger.model.reserved import ReservedGap
 from gpuledger.operations.blind import blind
 from gpuledger.operations.blind_reserved import late_differences, reserved_gaps
 
+EVERY_STORE = True
+
 
 @pytest.fixture
-def plane(tmp_path: Path) -> Iterator[ControlPlane]:
-    made = ControlPlane(tmp_path / "plane.db")
+def plane(new_place) -> Iterator[ControlPlane]:
+    made = ControlPlane(new_place("plane.db"))
     yield made
     made.ledger.close()
 

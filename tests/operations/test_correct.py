@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +18,8 @@ EVERY_STORE = True
 
 
 @pytest.fixture
-def plane(tmp_path: Path) -> Iterator[ControlPlane]:
-    made = ControlPlane(tmp_path / "plane.db")
+def plane(new_place) -> Iterator[ControlPlane]:
+    made = ControlPlane(new_place("plane.db"))
     made.run("a", 0, 3, made.placement())
     made.run("b", 0, 3, made.placement("n2"))
     made.meter(4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,12 @@ from gpuledger.errors import Misconfigured, NotFound
 from gpuledger.model.explanation import Explanation
 from gpuledger.operations.explain import explain
 
+EVERY_STORE = True
+
 
 @pytest.fixture
-def plane(tmp_path: Path) -> Iterator[ControlPlane]:
-    made = ControlPlane(tmp_path / "plane.db")
+def plane(new_place) -> Iterator[ControlPlane]:
+    made = ControlPlane(new_place("plane.db"))
     made.run("a", 0, Fraction(5, 2), made.placement(share="1/2"), labels='{"qos": "LS"}')
     made.tell("a", "running", 2)
     made.run("b", 1, 2, made.placement("n2"), user="bo", team="nlp")

@@ -17,6 +17,8 @@ from gpuledger.operations.meter import meter
 from gpuledger.operations.transition import heartbeat, record_transitions
 from gpuledger.operations.usage_reserved import usage_reserved
 
+EVERY_STORE = True
+
 L4 = Placement(class_name="L4", machine="n1", share=Fraction(1, 3))
 H100 = Placement(class_name="H100", machine="n2", count=2)
 HOUR = 60

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -15,12 +14,14 @@ from gpuledger.operations.holdings import KEPT_US, Holdings
 from gpuledger.operations.in_force import InForce
 from quota_desk import Desk
 
+EVERY_STORE = True
+
 L4 = Placement(class_name="L4", machine="n1", count=2, share=Fraction(1, 4))
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = Desk(tmp_path / "l.db", "{team: vision, devices: 9}")
+def desk(new_place) -> Iterator[Desk]:
+    made = Desk(new_place("l.db"), "{team: vision, devices: 9}")
     yield made
     made.ledger.close()
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conftest import only_sqlite
 from control_plane import ControlPlane
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.meters import GPU_RESERVED
@@ -27,8 +27,8 @@ EVERY_STORE = True
 
 
 @pytest.fixture
-def plane(tmp_path: Path) -> Iterator[ControlPlane]:
-    made = ControlPlane(tmp_path / "plane.db")
+def plane(new_place) -> Iterator[ControlPlane]:
+    made = ControlPlane(new_place("plane.db"))
     yield made
     made.ledger.close()
 
@@ -223,9 +223,9 @@ def test_meters_that_race_agree(plane) -> None:
         plane.run(f"w{number}", 0, 24, plane.placement(f"n{number}"))
     plane.ledger.close()
     program = (
-        "import sys; from pathlib import Path; from gpuledger.ledger.store import Ledger\n"
+        "import sys; from gpuledger.ledger.store import Ledger\n"
         "from gpuledger.operations.meter import meter\n"
-        "with Ledger.open(Path(sys.argv[1]), mode='append') as ledger:\n"
+        "with Ledger.open(sys.argv[1], mode='append') as ledger:\n"
         "    meter(ledger, now_us=int(sys.argv[2]), writer=sys.argv[3])\n"
     )
     racing = [
@@ -245,12 +245,12 @@ def test_a_pass_that_is_killed_books_all_or_nothing(plane) -> None:
         plane.run(f"w{number}", 0, 48, plane.placement(f"n{number}"))
     plane.ledger.close()
     program = (
-        "import os, signal, sys; from pathlib import Path\n"
+        "import os, signal, sys\n"
         "import gpuledger.ledger.appending as appending\n"
         "from gpuledger.ledger.store import Ledger\n"
         "from gpuledger.operations.meter import meter\n"
         "appending.link_hash = lambda *words, **more: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "ledger = Ledger.open(Path(sys.argv[1]), mode='append')\n"
+        "ledger = Ledger.open(sys.argv[1], mode='append')\n"
         "meter(ledger, now_us=int(sys.argv[2]), writer='box.meter')\n"
     )
     killed = subprocess.run([sys.executable, "-c", program, str(plane.place), str(plane.at(60))], check=False)
@@ -273,10 +273,10 @@ def test_with_nothing_new_nobody_is_looked_at(plane, monkeypatch) -> None:
     assert not plane.meter(10).records
 
 
-def test_processes_and_reservations_share_one_pass(box, tmp_path) -> None:
+def test_processes_and_reservations_share_one_pass(box, new_place) -> None:
     """A box with an agent and a control plane: neither takes back what the other recorded."""
     box.tell_a_morning()
-    plane = ControlPlane(tmp_path / "plane.db")
+    plane = ControlPlane(new_place("plane.db"))
     plane.ledger.close()
     plane.ledger, plane.place = box.ledger, box.place
     plane.run("a", 0, 2, plane.placement("box"))
@@ -374,6 +374,7 @@ def test_late_history_of_new_workloads_is_inserted_in_covered_hours(plane) -> No
     agrees(plane, 11)
 
 
+@only_sqlite
 def test_records_that_no_pass_tells_of_stand(plane) -> None:
     """A ledger whose passes are not all there: what is recorded is not recorded twice."""
     plane.run("a", 0, 3, plane.placement("n1"))

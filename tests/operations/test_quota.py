@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +11,8 @@ from gpuledger.model.lifecycle import Placement
 from gpuledger.operations.quota import quota
 from gpuledger.operations.transition import heartbeat
 from quota_desk import Desk
+
+EVERY_STORE = True
 
 QUOTAS = """
 {role: student, devices: 1}
@@ -22,8 +23,8 @@ QUOTAS = """
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = Desk(tmp_path / "l.db", QUOTAS)
+def desk(new_place) -> Iterator[Desk]:
+    made = Desk(new_place("l.db"), QUOTAS)
     yield made
     made.ledger.close()
 
@@ -91,9 +92,9 @@ def test_a_past_moment_is_told_as_it_was(desk) -> None:
     assert told(desk, 180, user="al")[-1] == ("user al", 2, 1)
 
 
-def test_nothing_told_and_no_policy(tmp_path: Path) -> None:
+def test_nothing_told_and_no_policy(new_place) -> None:
     """No transition is no zero, and no policy is no quota."""
-    desk = Desk(tmp_path / "bare.db")
+    desk = Desk(new_place("bare.db"))
     report = quota(desk.ledger, now_us=desk.at(0))
     assert (report.uses, report.version, report.told) == ((), 0, False)
     desk.ledger.close()

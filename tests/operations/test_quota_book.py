@@ -14,21 +14,23 @@ from gpuledger.operations.meter import meter
 from gpuledger.operations.quota_book import QuotaBook, book_of, forget_book
 from quota_desk import Desk
 
+EVERY_STORE = True
+
 TEAM = Bound(quota=Quota(scope=Scope.TEAM, name="vision", per=Per.AT_ONCE, limit=3), name="vision")  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = Desk(tmp_path / "l.db", "{team: vision, devices: 3}\n{team: vision, device_hours: 9, per: day}")
+def desk(new_place) -> Iterator[Desk]:
+    made = Desk(new_place("l.db"), "{team: vision, devices: 3}\n{team: vision, device_hours: 9, per: day}")
     yield made
     made.ledger.close()
 
 
-def test_others_writes_are_seen_by_their_marks(desk, tmp_path: Path) -> None:
+def test_others_writes_are_seen_by_their_marks(desk) -> None:
     """Of another connection, of this one's transitions, and of its own admissions."""
     book = QuotaBook(desk.ledger)
     book.prepare(desk.at(0))
-    with Ledger.open(tmp_path / "l.db", mode="append") as other:
+    with Ledger.open(desk.ledger.place, mode="append") as other:
         desk.ask("w", "al", ledger=other)
     assert book.use(TEAM, now_us=desk.at(1)).used == 0
     assert book.catch_up(desk.ledger.marks(), desk.at(1))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from control_plane import ControlPlane
 from gpuledger.operations.told_until import told_until
 from gpuledger.operations.usage import window
 
+EVERY_STORE = True
 
-def test_history_ends_with_itself_and_a_control_plane_lives(tmp_path: Path) -> None:
+
+def test_history_ends_with_itself_and_a_control_plane_lives(new_place) -> None:
     """With the dump's own time where its import gives one."""
-    plane = ControlPlane(tmp_path / "plane.db")
+    plane = ControlPlane(new_place("plane.db"))
     assert told_until(plane.ledger, now_us=plane.at(50)) == plane.at(50)
     plane.run("old", 0, 2, plane.placement(), declared=True, source="slurm")
     assert told_until(plane.ledger, now_us=plane.at(50)) == plane.at(2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +18,8 @@ EVERY_STORE = True
 
 
 @pytest.fixture
-def plane(tmp_path: Path) -> Iterator[ControlPlane]:
-    made = ControlPlane(tmp_path / "plane.db")
+def plane(new_place) -> Iterator[ControlPlane]:
+    made = ControlPlane(new_place("plane.db"))
     yield made
     made.ledger.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from control_plane import MIDNIGHT_US, ControlPlane
 from gpuledger.ledger.reserved import Reading
@@ -12,10 +11,12 @@ from gpuledger.model.rows import UsageRecord
 from gpuledger.operations.verify import verify
 from gpuledger.operations.verify_reserved import differences
 
+EVERY_STORE = True
 
-def test_a_record_out_of_nowhere_is_found(tmp_path: Path) -> None:
+
+def test_a_record_out_of_nowhere_is_found(new_place) -> None:
     """Properly chained, and not what the events say; the others are."""
-    plane = ControlPlane(tmp_path / "plane.db")
+    plane = ControlPlane(new_place("plane.db"))
     plane.run("a", 0, 3, plane.placement())
     plane.meter(4)
     assert list(differences(plane.ledger, now_us=plane.at(5))) == []
@@ -31,9 +32,9 @@ def test_a_record_out_of_nowhere_is_found(tmp_path: Path) -> None:
     plane.ledger.close()
 
 
-def test_what_waits_for_the_next_pass_is_no_difference(tmp_path: Path) -> None:
+def test_what_waits_for_the_next_pass_is_no_difference(new_place) -> None:
     """Nor is what came late for a final hour: that is listed by blind."""
-    plane = ControlPlane(tmp_path / "plane.db")
+    plane = ControlPlane(new_place("plane.db"))
     plane.run("a", 0, 3, plane.placement())
     plane.meter(4)
     plane.tell("a", "stopped", 1)
@@ -47,9 +48,9 @@ def test_what_waits_for_the_next_pass_is_no_difference(tmp_path: Path) -> None:
     plane.ledger.close()
 
 
-def test_decades_in_which_nothing_happened_are_passed_over(tmp_path: Path, monkeypatch) -> None:
+def test_decades_in_which_nothing_happened_are_passed_over(new_place, monkeypatch) -> None:
     """A trace of 1970 in a ledger of today: derived once, and no day of processes is looked at."""
-    plane = ControlPlane(tmp_path / "plane.db")
+    plane = ControlPlane(new_place("plane.db"))
     first = -MIDNIGHT_US // HOUR_US
     plane.run("old", first, first + 30, plane.placement(), declared=True)
     plane.meter(4)

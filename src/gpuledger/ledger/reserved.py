@@ -368,7 +368,8 @@ def _time(row: Sequence[Any], events: Iterable[str | None]) -> ReservedTime:
 
 def make_relations(ledger: Ledger) -> None:
     """Make the relations of the rule and of booking, which belong to the connection; before a snapshot begins."""
-    engine_of(ledger.connection).make_relations(ledger.connection, {**metered.RELATIONS, **metered.READY})
+    with ledger.mapped():
+        engine_of(ledger.connection).make_relations(ledger.connection, {**metered.RELATIONS, **metered.READY})
 
 
 @contextmanager

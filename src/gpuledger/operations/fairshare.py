@@ -197,7 +197,8 @@ def _sums(
     Raises:
         Unavailable: ``ledger-busy`` where passes were booked all the while.
     """
-    make_relations(ledger.connection)
+    with ledger.mapped():
+        make_relations(ledger.connection)
     for _ in range(_TRIES):
         booked = [row.ref for row in ledger.newest(Pass)]
         placements = {row.placement: row for row in ledger.scan(PlacementRow)}
