@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -61,7 +62,9 @@ class Lake:
             return cls(folder, read_manifest(text.decode("utf-8")))
         except NotThisFormat as error:
             raise Misconfigured(
-                "lake-version", f"{path} is of another format: {error}", hint="export into an empty folder with this version"
+                "lake-version",
+                f"{path} is of another format: {error}",
+                hint="export into an empty folder with this version",
             ) from error
         except ValueError as error:
             raise Corrupt("lake-damaged", f"{path} is damaged: {error}", hint=_make(folder)) from error
@@ -100,7 +103,9 @@ class Lake:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise Unavailable("lake-busy", f"{self.folder} is being written", hint="run the command again") from error
+                raise Unavailable(
+                    "lake-busy", f"{self.folder} is being written", hint="run the command again"
+                ) from error
 
     def stands(self, file: LakeFile) -> bool:
         """Whether a file is what the manifest says."""
@@ -156,7 +161,7 @@ def writing(folder: Path) -> Iterator[None]:
         foreign = [each.name for each in folder.iterdir() if not each.name.startswith(".")]
         if foreign and not (folder / MANIFEST).exists() and not path.exists():
             raise Misconfigured(
-                "not-a-lake", f"{folder} holds {sorted(foreign)[0]} and no lake", hint="name an empty or a new folder"
+                "not-a-lake", f"{folder} holds {min(foreign)} and no lake", hint="name an empty or a new folder"
             )
         number = os.open(path, os.O_CREAT | os.O_RDWR, 0o640)
     try:
@@ -169,6 +174,8 @@ def writing(folder: Path) -> Iterator[None]:
         with parquet.mapped(path):
             for left in folder.rglob(f".*{parquet.TEMPORARY}"):
                 left.unlink(missing_ok=True)
+            for aside in folder.glob(f"{parquet.ASIDE}*"):
+                shutil.rmtree(aside, ignore_errors=True)
         yield
     finally:
         os.close(number)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 
@@ -54,9 +54,7 @@ def held(ledger: Ledger, table: str) -> dict[str, Held]:
     if table == TEXTS:
         count = ledger.connection.execute(sa.select(sa.func.count()).select_from(IDENTITY_TEXT)).scalar_one()
         return {"": Held(rows=int(count))}
-    low, high = (
-        (columns.first_number, columns.last_number) if table == LINK.name else (columns.number, columns.number)
-    )
+    low, high = (columns.first_number, columns.last_number) if table == LINK.name else (columns.number, columns.number)
     time = columns[_TIMES[table]] if table not in SINGLE else sa.literal(0)
     day = (time - time % DAY_US) if table not in SINGLE else sa.literal(0)
     statement = sa.select(columns.writer, day, sa.func.count(), sa.func.min(low), sa.func.max(high)).group_by(
@@ -73,26 +71,17 @@ def held(ledger: Ledger, table: str) -> dict[str, Held]:
     return found
 
 
-def rows_of(
-    ledger: Ledger, table: str, month: str, *, batch: int = ROWS_AT_ONCE
-) -> Iterator[list[tuple[Any, ...]]]:
+def rows_of(ledger: Ledger, table: str, month: str, *, batch: int = ROWS_AT_ONCE) -> Iterator[list[tuple[Any, ...]]]:
     """The rows of a month, or of the whole table, in batches of tuples; sorted as their file is."""
     whole = _TABLES[table]
     columns = whole.c
-    order = _ORDERS.get(table) or (
-        ("writer", "number") if table in SINGLE else (_TIMES[table], "writer", "number")
-    )
+    order = _ORDERS.get(table) or (("writer", "number") if table in SINGLE else (_TIMES[table], "writer", "number"))
     statement = sa.select(whole).order_by(*(columns[name] for name in order))
     if month:
         since_us, until_us = month_span(month)
         time = columns[_TIMES[table]]
         statement = statement.where(time >= since_us, time < until_us)
-    result = ledger.connection.execute(statement.execution_options(stream_results=True))
-    cursor = result.cursor
-    assert cursor is not None
-    try:
-        while rows := cursor.fetchmany(batch):
-            yield list(rows)
-    finally:
-        result.close()
-
+    # the rows that a driver buffers, however many there are, are a batch: also where the store is elsewhere
+    with ledger.connection.execute(statement.execution_options(yield_per=batch)) as result:
+        for rows in result.partitions():
+            yield cast("list[tuple[Any, ...]]", rows)

@@ -34,6 +34,9 @@ ROWS_AT_ONCE = 65_536
 TEMPORARY = ".part"
 """Ending of a file that is being written; one that is left over is of a process that was killed."""
 
+ASIDE = ".gpuledger-duckdb-"
+"""Beginning of a folder for what does not fit into memory; it goes with the process, or the next writer removes it."""
+
 _TABLE = b"gpuledger.table"
 _BLOCK = 1 << 20
 
@@ -62,7 +65,7 @@ def arrow() -> Any:
         Unavailable: ``missing-extra``.
     """
     try:
-        import pyarrow  # noqa: PLC0415 an extra
+        import pyarrow  # noqa: PLC0415, ICN001 an extra, named as its errors name it
         import pyarrow.parquet  # noqa: PLC0415
     except ImportError as error:
         raise _missing("Parquet files need pyarrow") from error
@@ -110,9 +113,7 @@ def schema_of(table: str, *, named: str | None = None) -> pa.Schema:
     return pyarrow.schema(fields, metadata={_TABLE: (named or table).encode()})
 
 
-def write(
-    path: Path, table: str, batches: Iterable[Sequence[tuple[Any, ...]]], *, named: str | None = None
-) -> Written:
+def write(path: Path, table: str, batches: Iterable[Sequence[tuple[Any, ...]]], *, named: str | None = None) -> Written:
     """Write rows into a file: under another name first, then renamed, so that no half file has the final one.
 
     Args:
