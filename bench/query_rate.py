@@ -90,15 +90,25 @@ def _recorded() -> Written:
 
 
 def _rules(pairs: list[tuple[str, str]]) -> list[Written]:
-    lines = ["groups:", "- name: g", "  rules:"]
-    for number, (text, _) in enumerate(pairs):
-        lines += [f"  - alert: A{number}", f"    expr: {json.dumps(text)}", "    for: 5m"]
-    return [Written(path="rules.yaml", text="\n".join(lines))]
+    """Rule files of fifty alerts."""
+    texts = []
+    for first in range(0, len(pairs), 50):
+        lines = ["groups:", "- name: g", "  rules:"]
+        for number, (text, _) in enumerate(pairs[first : first + 50], first):
+            lines += [f"  - alert: A{number}", f"    expr: {json.dumps(text)}", "    for: 5m"]
+        texts.append(Written(path=f"rules{first}.yaml", text="\n".join(lines)))
+    return texts
 
 
 def _lists(pairs: list[tuple[str, str]]) -> list[Written]:
-    lines = [f"  q{number}: {json.dumps(text)}" for number, (text, _) in enumerate(pairs)]
-    return [Written(path="lists.yaml", text="queries:\n" + "\n".join(lines))]
+    """Lists of a hundred queries by name."""
+    texts = []
+    for first in range(0, len(pairs), 100):
+        lines = [
+            f"  q{number}: {json.dumps(text)}" for number, (text, _) in enumerate(pairs[first : first + 100], first)
+        ]
+        texts.append(Written(path=f"lists{first}.yaml", text="queries:\n" + "\n".join(lines)))
+    return texts
 
 
 def _boards(pairs: list[tuple[str, str]]) -> list[Written]:

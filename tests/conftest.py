@@ -23,9 +23,6 @@ from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row
 ENGINES = ("sqlite", "postgresql")
 """A test module that says ``EVERY_STORE = True`` is run on each of them."""
 
-only_sqlite = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
-"""Of a test in such a module that looks at files."""
-
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run the tests of a module that says so on every store, but for those that look into SQLite's file."""

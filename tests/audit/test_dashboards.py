@@ -451,6 +451,7 @@ def test_helm_templates_are_read() -> None:
     report = audited(c__yaml=chart)
     assert verdicts(report) == {"alert Idle": "misattribution", "record busy": "fine"}
     assert report.unread == ()
+    assert report.looked[0].text == f'{PROF}{{cluster="{{{{…}}}}"}} < {{{{…}}}}'
 
 
 def test_what_is_no_yaml_at_all_is_scanned_and_told() -> None:
@@ -533,6 +534,12 @@ def test_a_query_that_cannot_be_parsed_is_listed() -> None:
     (problem,) = report.unread
     assert problem.code == "not-promql"
     assert "broken / A" in problem.where
+
+
+def test_a_panel_of_a_library_is_told() -> None:
+    """Its queries are somewhere else."""
+    report = audited(d__json=board({"title": "t", "libraryPanel": {"uid": "u", "name": "busy"}}))
+    assert [(problem.code, problem.where) for problem in report.unread] == [("library-panel", "d.json (busy)")]
 
 
 def test_programs_are_told_as_not_rendered() -> None:

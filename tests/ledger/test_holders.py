@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuledger.ledger import Ledger, holders
-from gpuledger.ledger.sqlite import bare_cursor
+from gpuledger.ledger.engine import bare_cursor
 
 
 @pytest.fixture

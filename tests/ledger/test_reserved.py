@@ -149,6 +149,7 @@ def test_who_cannot_have_time_is_left_out(plane) -> None:
         assert read.wanted() == {"long", "new"}
 
 
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_a_reader_without_the_right_to_write_can_derive(plane) -> None:
     """The relations are temporary tables: nothing of the file changes."""
     from gpuledger.ledger.store import Ledger

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuledger.ledger import Ledger, workloads
-from gpuledger.ledger.sqlite import bare_cursor
+from gpuledger.ledger.engine import bare_cursor
 from gpuledger.model.lifecycle import Placement
 from gpuledger.model.workload_rows import PlacementRow
 

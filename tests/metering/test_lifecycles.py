@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.metering.lifecycles import (
+    NEVER_LIVED,
     OPEN,
     forbidden,
     holdings,
@@ -18,7 +19,7 @@ from gpuledger.metering.lifecycles import (
     standing,
     state_at,
 )
-from gpuledger.model.lifecycle import State
+from gpuledger.model.lifecycle import ENDED, State
 from gpuledger.model.missing import Missing
 from gpuledger.model.workload_rows import WorkloadEvent
 
@@ -131,3 +132,17 @@ def test_order_of_evidence_does_not_matter_and_spans_are_apart(told: list, shuff
             for held in holdings(events)
             if held.placement == stay.placement
         )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(list(State)), max_size=9))
+def test_one_event_after_the_other_gives_what_stands_last(states: list[State]) -> None:
+    """Taken up in their order, the events leave the state that all of them together give."""
+    events = life(" ".join(f"{at}:{state.value}" for at, state in enumerate(states)))
+    found = NEVER_LIVED
+    for event in events:
+        found = found.followed_by(event)
+    stand = standing(events)
+    assert found.state == (stand[-1].state if stand else "")
+    assert (found.at_us, found.source) == ((stand[-1].at_us, "ctl") if stand else (0, ""))
+    assert bool(found.subjects) == (bool(stand) and stand[-1].state not in ENDED)

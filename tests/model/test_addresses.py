@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpuledger.errors import Misconfigured
-from gpuledger.model.addresses import device_named, is_address
+from gpuledger.model.addresses import device_named, is_address, lacks_host
+from gpuledger.model.lifecycle import Placement
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,22 @@ def test_a_uuid_stays_as_it_is(uuid: str) -> None:
     """Also one with slashes in it, as MIG had before R470, and a name of somebody's own."""
     assert device_named(uuid, "n1") == uuid
     assert not is_address(uuid)
+
+
+@pytest.mark.parametrize(
+    ("device", "lacks", "stands"),
+    [("0000:65:00.0", True, False), ("gpu0", True, False), ("lab-3/0000:65:00.0", False, True), ("GPU-1", False, False)],
+)  # fmt: skip
+def test_which_names_are_addresses(device: str, lacks: bool, stands: bool) -> None:
+    """With a host, without one, and not at all."""
+    assert (lacks_host(device), is_address(device)) == (lacks, stands)
+
+
+def test_no_placement_holds_an_address_alone() -> None:
+    """Whoever makes it: it would be the same device on every machine."""
+    with pytest.raises(Misconfigured, match="on which machine"):
+        Placement(class_name="L40S", devices=("0000:65:00.0",))
+    assert Placement(class_name="L40S", devices=("lab-3/0000:65:00.0",)).count == 1
 
 
 def test_an_address_without_a_host_is_refused() -> None:

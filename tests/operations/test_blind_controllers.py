@@ -9,8 +9,9 @@ from fractions import Fraction
 import pytest
 
 from control_plane import ControlPlane
+from gpuledger.model.rows import Watch
 from gpuledger.model.workload_rows import WorkloadEvent
-from gpuledger.operations.blind_controllers import clock_skews, passed_through
+from gpuledger.operations.blind_controllers import clock_skews, clock_steps, passed_through
 from gpuledger.operations.blind_reserved import reserved_gaps
 from gpuledger.operations.transition import heartbeat
 
@@ -74,6 +75,56 @@ def test_an_event_told_before_it_happened_proves_a_clock_ahead(plane) -> None:
     assert skews(plane, 0, 3) == [("fast", 14, "told 2 events before they had happened, 7 s on average")]
     assert skews(plane, Fraction(3, 2), 3) == [("fast", 9, "told 1 event before they had happened, 9 s on average")]
     assert all(row.is_declared == 0 for row in plane.ledger.scan(WorkloadEvent))
+
+
+def step(plane: ControlPlane, since: float, until: float, host: str = "box") -> None:
+    """An agent's rows of a clock that was set: one for each device, and one of each source."""
+    rows = [
+        Watch(
+            host=host, device=device, source="driver", method="poll", interval_ms=1000, since_us=plane.at(since),
+            until_us=plane.at(until), status="clock-step", detail="the clock was set forward 360 s", readings=0,
+        )
+        for device in ("GPU-0", "GPU-1")
+    ]  # fmt: skip
+    plane.ledger.append(rows, writer=f"{host}.agent", at_us=plane.at(until))
+
+
+def test_a_clock_that_was_set_under_running_workloads_is_told(plane) -> None:
+    """Of the machine on which they are told of: each interval may be wrong by the step. Nothing else is in doubt."""
+    plane.run("over", 0, 4, plane.placement())
+    plane.run("open", 1, None, plane.placement("n2"))
+    plane.run("before", 0, 1, plane.placement("n3"))
+    plane.run("history", 0, 4, plane.placement("n4"), declared=True)
+    step(plane, 2, Fraction(21, 10))
+    step(plane, 2, Fraction(21, 10), host="elsewhere")
+    found = list(clock_steps(plane.ledger, since_us=plane.at(0), until_us=plane.at(5)))
+    assert [(gap.what, gap.seconds, gap.detail) for gap in found] == [
+        ("box", 720, "the clock was set forward 360 s, under 2 running workloads told on it")
+    ]
+    assert (found[0].since_us, found[0].until_us) == (plane.at(2), plane.at(Fraction(21, 10)))
+    assert not list(clock_steps(plane.ledger, since_us=plane.at(3), until_us=plane.at(5)))
+    assert found[0] in reserved_gaps(plane.ledger, since_us=plane.at(0), until_us=plane.at(5), now_us=plane.at(5))
+
+
+def test_several_steps_are_one_line(plane) -> None:
+    """With the sum of what each may have cost."""
+    plane.run("over", 0, 4, plane.placement())
+    plane.run("later", 3, 5, plane.placement("n2"))
+    step(plane, 2, Fraction(21, 10))
+    step(plane, Fraction(7, 2), Fraction(36, 10))
+    (gap,) = clock_steps(plane.ledger, since_us=plane.at(0), until_us=plane.at(5))
+    assert (gap.seconds, gap.detail) == (
+        360 * 3,
+        "the clock was set forward 360 s, under 2 running workloads told on it",
+    )
+
+
+def test_a_device_without_a_uuid_counts_as_long_as_it_is_metered(plane) -> None:
+    """To the last beat of a silent controller, and no further."""
+    plane.run("a", 0, None, plane.placement("lab-3", devices=("lab-3/0000:65:00.0",)))
+    plane.beat(2)
+    (gap,) = passed_through(plane.ledger, since_us=plane.at(0), until_us=plane.at(5))
+    assert (gap.seconds, gap.until_us) == (7200, plane.at(2))
 
 
 def test_a_device_without_a_uuid_is_metered_and_told(plane) -> None:

@@ -8,6 +8,7 @@ from gpuledger.errors import Misconfigured, Refused
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.forgetting import Choice, ForgetReport
 from gpuledger.model.lifecycle import Placement, State, Transition
+from gpuledger.model.meters import GPU_RESERVED
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US
 from gpuledger.model.workload_rows import WorkloadEvent
@@ -17,8 +18,9 @@ from gpuledger.operations.forget import forget
 from gpuledger.operations.journal import journal
 from gpuledger.operations.meter import meter
 from gpuledger.operations.smi import smi
-from gpuledger.operations.transition import record_transitions
+from gpuledger.operations.transition import heartbeat, record_transitions
 from gpuledger.operations.usage import usage
+from gpuledger.operations.usage_reserved import usage_reserved
 from gpuledger.operations.verify import verify
 
 ANY_TIME = Missing("not given")
@@ -155,6 +157,58 @@ def test_a_process_that_lives_on_stays_forgotten(machine) -> None:
     agent.stop()
     report = smi(machine.ledger, at_us=machine.clock.now_us(), now_us=machine.clock.now_us())
     assert [one.service for one in report.devices[0].processes] == ["forgotten"]
+
+
+def tell(box, name: str, state: str, minute: float, *, now: float = 10, imported: bool = False, **words) -> None:
+    """One transition of a workload, placed when it is admitted."""
+    told = Transition(
+        workload=name, event_id=f"{name}-{state}-{minute}", state=State(state), at_us=box.at(minute), source="ctl",
+        placement=Placement(class_name="L4") if state == "provisioning" else None, **words,
+    )  # fmt: skip
+    record_transitions(box.ledger, [told], writer="box.transition", now_us=box.at(now), imported=imported)
+
+
+def test_a_text_is_as_old_as_the_last_event_that_names_it(box) -> None:
+    """Of a stopped workload; no byte of it is left, and what it used is counted on."""
+    tell(box, "old", "provisioning", 1, user="alice-of-old")
+    tell(box, "old", "running", 2)
+    tell(box, "old", "stopped", 62, now=63)
+    meter(box.ledger, now_us=box.at(126), writer="box.meter")
+    assert ask(box, done=True, before_us=box.at(62)).dropped == 0
+    (line,) = ask(box, done=False, before_us=box.at(63)).lines
+    assert line.read_us == box.at(62)
+    assert b"alice-of-old" in bytes_of(box)
+    assert ask(box, done=True, before_us=box.at(63)).dropped == 1
+    assert b"alice-of-old" not in bytes_of(box)
+    window = {"since_us": box.at(0), "until_us": box.at(120), "now_us": box.at(130)}
+    used = usage_reserved(box.ledger, meter=GPU_RESERVED, by=("user",), **window)
+    assert [(row.key, row.quantity) for row in used.rows] == [(("-",), 3600)]
+    assert verify(box.ledger, now_us=box.at(130)).ok
+
+
+def test_an_open_workload_keeps_every_text_of_its_life(box) -> None:
+    """The text of its admission names its hours, whatever its later events are labelled; the life before is over."""
+    tell(box, "w", "provisioning", 1, user="first-life")
+    tell(box, "w", "stopped", 2)
+    tell(box, "w", "provisioning", 3, user="alice")
+    tell(box, "w", "running", 4)
+    tell(box, "w", "running", 5, labels=(("phase", "two"),))
+    assert len(box.ledger.texts()) == 3
+    assert ask(box, done=True, before_us=box.at(60)).dropped == 1
+    assert {text.user for text in box.ledger.texts().values()} == {"alice"}
+    tell(box, "w", "stopped", 30, now=31)
+    assert ask(box, done=True, before_us=box.at(60)).dropped == 2
+
+
+def test_what_nobody_knows_to_be_open_still_is_as_old_as_what_is_known(box) -> None:
+    """Open history ends with what its importer knew, and a silent controller's workload with its last beat."""
+    tell(box, "trace", "provisioning", 1, user="carol", imported=True)
+    tell(box, "trace", "running", 2, imported=True)
+    assert ask(box, done=False, before_us=box.at(2)).texts == 0
+    assert ask(box, done=False, before_us=box.at(3)).texts == 1
+    heartbeat(box.ledger, "ctl", writer="box.transition", at_us=box.at(40), interval_us=60 * SECOND_US)
+    assert ask(box, done=False, before_us=box.at(40)).texts == 0
+    assert ask(box, done=False, before_us=box.at(41)).texts == 1
 
 
 def test_whose_workload_it_was_can_be_forgotten(box) -> None:

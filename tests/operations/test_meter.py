@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
+from control_plane import ControlPlane
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.outcomes import MeterReport
 from gpuledger.model.rows import Pass, UsageCorrection, UsageRecord
@@ -167,3 +169,17 @@ def test_usage_says_the_same_before_and_after_a_pass(box) -> None:
     before = asked()
     run(box, 126)
     assert asked() == before
+
+
+def test_a_pass_tells_how_many_hours_it_derived_of_each_kind(box, tmp_path) -> None:
+    """Of processes, and of reserved time apart: the hours that closed, and late ones; nothing where nothing is new."""
+    plane = ControlPlane(tmp_path / "plane.db")
+    plane.run("a", 0, None, plane.placement())
+    found = [plane.meter(hour) for hour in (4, 4, 6)]
+    plane.tell("a", "stopped", Fraction(9, 2))
+    found.append(plane.meter(6))
+    assert [each.reserved_hours_derived for each in found] == [3, 0, 2, 1]
+    plane.ledger.close()
+    box.tell_a_morning()
+    report = run(box, 126)
+    assert (report.hours_derived > 0, report.reserved_hours_derived) == (True, 0)

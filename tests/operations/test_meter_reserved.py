@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from conftest import only_sqlite
 from control_plane import ControlPlane
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.meters import GPU_RESERVED
@@ -374,7 +373,7 @@ def test_late_history_of_new_workloads_is_inserted_in_covered_hours(plane) -> No
     agrees(plane, 11)
 
 
-@only_sqlite
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_records_that_no_pass_tells_of_stand(plane) -> None:
     """A ledger whose passes are not all there: what is recorded is not recorded twice."""
     plane.run("a", 0, 3, plane.placement("n1"))

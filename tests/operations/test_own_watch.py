@@ -63,7 +63,7 @@ def test_a_full_disk_is_no_reason_not_to_look(tmp_path: Path, monkeypatch: pytes
         return opens(path, mode=mode)
 
     def append(ledger: Ledger, rows: Any, **words: Any) -> Any:
-        if when == "write" and ledger.path == place:
+        if when == "write" and ledger.place == place:
             raise full
         return appends(ledger, rows, **words)
 

@@ -230,7 +230,7 @@ def test_now_is_unwatched_once_the_agent_has_ended(machine) -> None:
 def test_what_lies_after_the_last_look_of_an_agent_that_looks_on_is_that_look(machine) -> None:
     """The next one is not made yet, and no gap; memory is that of the last sample written, with its time."""
     agent = machine.agent(flush_us=300 * SECOND_US)
-    with OneAgent(machine.ledger.path) as place:
+    with OneAgent(machine.ledger.place) as place:
         teller = PulseTeller(host=machine.host, interval_us=SECOND_US, say=place.tell)
         agent._looked = teller.looked
         machine.start(7, "chat", memory_mib=500)

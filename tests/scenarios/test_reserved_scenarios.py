@@ -7,7 +7,8 @@ answer:
     time  workload  what  where  details
 
 ``time``   ``HH:MM`` or ``HH:MM:SS.ffffff`` UTC of 2026-10-24; hours go past 24. ``ISO`` with an offset for a zone
-``what``   a state; ``beat`` (of a source); ``device`` (a GPU is seen); ``owner`` (of a host, by policy);
+``what``   a state; ``beat`` (of a source); ``clock`` (a source says how far it is ahead);
+           ``step`` (an agent saw its clock set, from then ``to=``); ``device`` (a GPU is seen); ``owner`` (of a host, by policy);
            ``pass`` (a metering pass then); ``two-passes`` (two meters at once); ``correct`` (final hours, booked);
            ``usage`` (``by=``, ``since=``, ``until=``, ``meter=``); ``blind``
 ``where``  the machine, or ``-``
@@ -31,10 +32,11 @@ from gpuledger.model.meters import RESERVED_METERS
 from gpuledger.model.moments import HOUR_US, parse_moment
 from gpuledger.model.outcomes import MeterReport
 from gpuledger.model.reserved import PLACED
-from gpuledger.model.rows import DeviceEvent, PolicyVersion, UsageRecord
+from gpuledger.model.rows import DeviceEvent, PolicyVersion, UsageRecord, Watch
 from gpuledger.model.workload_rows import PlacementRow
 from gpuledger.operations.blind_reserved import reserved_gaps
 from gpuledger.operations.correct import correct
+from gpuledger.operations.transition import heartbeat
 from gpuledger.operations.usage_reserved import usage_reserved
 from gpuledger.operations.verify import verify
 from gpuledger.reports.reserved_report import to_json
@@ -82,6 +84,18 @@ class Story(ControlPlane):
             )  # fmt: skip
         elif what == "beat":
             self.beat(hour, source=workload)
+        elif what == "clock":
+            ahead_us = int(words["ahead"]) * 1_000_000
+            heartbeat(
+                self.ledger, workload, writer="box.transition", at_us=at_us, interval_us=60_000_000,
+                clock_us=at_us + ahead_us,
+            )  # fmt: skip
+        elif what == "step":
+            stepped = Watch(
+                host=where, device="", source="driver", method="poll", interval_ms=1000, since_us=at_us,
+                until_us=moment(words["to"]), status="clock-step", detail="the clock was set forward", readings=0,
+            )  # fmt: skip
+            self.ledger.append([stepped], writer=f"{where}.agent", at_us=at_us)
         elif what == "device":
             seen = DeviceEvent(
                 host=where, device=words["uuid"], at_us=at_us, event="seen", class_name=words["class"], product="x",

@@ -169,6 +169,54 @@ def test_a_state_that_is_not_known_is_left_out_and_said() -> None:
     assert amounts(found.history) == {"all": 3600}
 
 
+def night(*rows: str) -> SlurmHistory:
+    content = "\n".join([HEADER, *rows]).encode()
+    return parse(content, path="dump", zone=ZoneInfo("Europe/Berlin"))
+
+
+def twice(job: str, start: str, end: str, elapsed: int | str, **words: str) -> str:
+    """A row of the night in which the clock is set back."""
+    when = {"submit": "01:00", **words}
+    moments = [text if text == "Unknown" else f"2025-10-26T{text}:00" for text in (when["submit"], start, end)]
+    state = words.get("state", "COMPLETED")
+    return "|".join([job, "alice", state, *moments, str(elapsed), "", words.get("asked", ""), "gres/gpu=1", "n1"])
+
+
+def test_what_an_hour_shown_twice_leaves_open_is_told_and_never_counted_by_guess() -> None:
+    """Where the length is sure it counts, in the first of the two hours; where it is not, the row is left out."""
+    found = night(
+        twice("1", "01:30", "02:30", 7200), twice("2", "02:10", "02:40", 1800), twice("3", "02:10", "02:40", "INVALID"),
+        twice("4", "02:10", "Unknown", 600, state="RUNNING"),
+    )  # fmt: skip
+    assert amounts(found.history) == {"all": 7200 + 1800}
+    assert [(one.where, one.code) for one in found.history.problems] == [
+        ("dump:3", "ambiguous-local-time"), ("dump:4", "ambiguous-local-time"), ("dump:5", "ambiguous-local-time"),
+    ]  # fmt: skip
+    messages = [one.message for one in found.history.problems]
+    assert ["left out" in each for each in messages] == [False, True, True]
+    assert "its end will tell" in messages[2]
+
+
+def test_a_run_that_was_open_in_an_hour_shown_twice_counts_once_it_has_ended() -> None:
+    """Placed while it ran it would be another run to the next dump, and be counted twice."""
+    found = night(twice("4", "02:10", "05:10", 10_800))
+    assert told(found)[1:] == [
+        ("slurm:4@2025-10-26T01:10:00Z", "running", "01:10"), ("slurm:4@2025-10-26T01:10:00Z", "stopped", "04:10"),
+    ]  # fmt: skip
+
+
+def test_waiting_from_an_hour_shown_twice_costs_the_waiting_only() -> None:
+    """Unless it started between the two; the run is kept."""
+    found = night(
+        twice("1", "05:00", "06:00", 3600, submit="02:30"), twice("2", "02:10", "05:10", 14_400, submit="02:05"),
+        twice("3", "Unknown", "02:30", 0, state="CANCELLED", asked="gres/gpu=1"),
+        twice("4", "Unknown", "Unknown", 0, state="PENDING", asked="gres/gpu=1", submit="02:30"),
+    )  # fmt: skip
+    assert amounts(found.history) == {"all": 3600 + 14_400}
+    assert [one.where for one in found.history.problems] == ["dump:2", "dump:4", "dump:5"]
+    assert [one.workload[6:7] for one in found.history.transitions if one.state is State.PENDING] == ["2"]
+
+
 def test_open_runs_are_known_until_the_dump_was_taken() -> None:
     """That is start + elapsed + suspended of any of them; there they agree."""
     found = read(

@@ -100,7 +100,6 @@ def test_least_map_takes_nothing_for_granted() -> None:
         ("columns: {id: a, end: b}\n", 1, "`columns` lacks `start`"),
         ("columns: {id: [], start: a, end: b}\n", 1, "names no column"),
         ("columns: {id: a, start: b}\n", 1, "an end or a duration"),
-        ("columns: {id: a, start: b, end: c, duration: d}\n", 1, "an end or a duration"),
         ("columns: {id: a, start: b, end: c, class: d}\n", 1, "nothing tells `devices`"),
         ("columns: {id: a, start: b, end: c, devices: d}\n", 1, "nothing tells `class`"),
         (LEAST + "units: {time: minutes}\n", 2, "'minutes' is not a unit of time"),

@@ -177,6 +177,15 @@ def test_a_bad_time_of_asking_costs_the_waiting_only(pending: str, code: str) ->
     assert [problem.code for problem in found.told] == [code]
 
 
+def test_devices_named_by_address_are_those_of_their_machine() -> None:
+    """Card 65 of one machine is not that of another; of no machine at all it is nobody's."""
+    columns = "id, start, end, device_ids, machine, class"
+    found = run("j,1,2,0000:65:00.0;gpu1,n1,A", columns).placement
+    assert found is not None
+    assert found.devices == ("n1/0000:65:00.0", "n1/gpu1")
+    assert left_out("j,1,2,0000:65:00.0,,A", columns) == "bad-placement"
+
+
 def test_durations_stand_for_ends() -> None:
     """Hours of work from a start on; across the night of the clocks they are what they are."""
     columns = "id, start, duration, devices, class"
@@ -200,6 +209,36 @@ def test_local_times_that_came_twice_are_solved_only_where_one_reading_is_possib
     declared = run("j,2026-10-25 02:10,2026-10-25 05:00,1,A", COLUMNS, more + "repeated_hour: second\n")
     assert declared.end_us is not None
     assert declared.end_us - declared.since_us == 170 * 60_000_000
+
+
+def test_a_length_that_is_told_decides_which_of_two_hours_it_was() -> None:
+    """Start + duration = end; where both readings agree, the length is sure, and the place is told to be in doubt."""
+    more = "units: {time: iso, duration: min}\nzone: Europe/Berlin\n"
+    both = "id, start, end, duration, devices, class"
+    first = run("j,2026-10-25 02:10,2026-10-25 05:00,230,1,A", both, more)
+    second = run("j,2026-10-25 02:10,2026-10-25 05:00,170,1,A", both, more)
+    assert first.end_us == second.end_us
+    assert second.since_us - first.since_us == 60 * 60_000_000
+    assert first.told == second.told == ()
+    alone = "id, start, duration, devices, class"
+    for row, columns in (
+        ("j,2026-10-25 02:10,40,1,A", alone), ("j,2026-10-25 02:10,2026-10-25 02:50,40,1,A", both),
+    ):  # fmt: skip
+        found = run(row, columns, more)
+        assert found.end_us is not None
+        assert (found.since_us, found.end_us - found.since_us) == (first.since_us, 40 * 60_000_000)
+        assert [problem.code for problem in found.told] == ["ambiguous-local-time"]
+    assert left_out("j,2026-10-25 02:10,2026-10-25 05:00,,1,A", both, more) == "ambiguous-local-time"
+    assert left_out("j,2026-10-25 02:10,2026-10-25 05:00,20,1,A", both, more) == "ambiguous-local-time"
+
+
+def test_a_duration_beside_an_end_must_agree() -> None:
+    """Else start and end count, and it is told; where no end is told the duration stands for it."""
+    columns = "id, start, end, duration, devices, class"
+    found = run("j,1,5,9,1,A", columns)
+    assert (found.end_us, [problem.code for problem in found.told]) == (5_000_000, ["elapsed-differs"])
+    assert run("j,1,5,4,1,A", columns).told == ()
+    assert run("j,1,,4,1,A", columns).end_us == 5_000_000
 
 
 def test_a_time_of_asking_that_came_twice_costs_the_waiting_only() -> None:

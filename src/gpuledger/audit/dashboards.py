@@ -5,6 +5,7 @@ Texts in, a report out. Three passes: find the queries, follow the rules, judge.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from gpuledger.audit.plain import read
 from gpuledger.audit.promql_tree import Match, Node, Selector, Unparsable
 from gpuledger.audit.queries import Query, Role
 from gpuledger.audit.query_text import Prepared, prepare
+from gpuledger.audit.templates import MARK
 from gpuledger.model.findings import AuditReport, Finding, Looked, Written
 from gpuledger.model.problem import Problem
 
@@ -27,6 +29,7 @@ AUDIT = "dashboards"
 OTHER = "other"
 """The verdict of a query in a language that is none of Prometheus' and names no profiling metric."""
 
+_HELD = re.compile(rf"{MARK}\d+{MARK}")
 _RENDERED = {
     ".jsonnet": "jsonnet is a program: render it and audit the JSON",
     ".libsonnet": "jsonnet is a program: render it and audit the JSON",
@@ -83,7 +86,8 @@ def audit_dashboards(texts: Iterable[Written]) -> AuditReport:
         if each.tree is None:
             judged.unparsed(each)
             continue
-        branches = lineage.of(each.tree, each.prepared, query.variables)
+        concerns = lineage.concerns(each.tree)
+        branches = lineage.of(each.tree, each.prepared, query.variables) if concerns else ()
         judged.add(each, judge(query, branches, _joined(query, beside, branches)))
     judged.rings(lineage.rings, queries)
     return AuditReport(
@@ -197,12 +201,11 @@ class _Judged:
     def add(self, parsed: _Parsed, judgement: Judgement) -> None:
         query = parsed.query
         self.metricsql += parsed.dialect is promql.Dialect.METRICSQL and query.role is not Role.VARIABLE
-        self.looked.append(Looked(where=query.where, verdict=judgement.verdict, why=judgement.why, text=query.text))
+        text, why = _readable(query.text), _readable(judgement.why)
+        self.looked.append(Looked(where=query.where, verdict=judgement.verdict, why=why, text=text))
         if judgement.check is not None:
-            evidence = (_one_line(query.text), *judgement.evidence)
-            self.findings.append(
-                Finding(check=judgement.check, where=query.where, message=judgement.why, evidence=evidence)
-            )
+            evidence = (_one_line(text), *(_readable(each) for each in judgement.evidence))
+            self.findings.append(Finding(check=judgement.check, where=query.where, message=why, evidence=evidence))
 
     def unparsed(self, parsed: _Parsed) -> None:
         """A query that could not be parsed: told, unless its place says that it is something else."""
@@ -245,6 +248,11 @@ class _Judged:
 
 def _is_broken_query(text: str) -> bool:
     return "(" in text and ")" in text and "\n" not in text.strip() and text.count(",") < 20
+
+
+def _readable(text: str) -> str:
+    """With braces where a template's expression was held by a mark."""
+    return _HELD.sub("{{…}}", text) if MARK in text else text
 
 
 def _one_line(text: str) -> str:

@@ -14,10 +14,24 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from gpuledger.audit import adapter_rules, cloud_monitoring, grafana
-from gpuledger.audit.gpu_words import names_workload, tells_dcgm, tells_prof
+from gpuledger.audit.gpu_words import tells_dcgm
 from gpuledger.audit.grafana import listing, mapping, text
 from gpuledger.audit.plain import Text, embedded, key_of, line_of
 from gpuledger.audit.queries import NOTHING_SHOWN, Query, Role, Shown
+from gpuledger.audit.query_places import (
+    CERTAIN,
+    DOCUMENT,
+    LISTS,
+    MAY_HOLD,
+    NO_QUERIES,
+    OF_PANELS,
+    OTHER_LANGUAGES,
+    POSSIBLE,
+    PROSE,
+    TELLING,
+    might_be_query,
+    said_by,
+)
 from gpuledger.audit.query_text import Variable, names_in
 from gpuledger.model.findings import Where
 from gpuledger.model.problem import Problem
@@ -28,43 +42,6 @@ MOST_NESTED = 3
 
 MOST_QUERIES = 100_000
 """Of one file."""
-
-_CERTAIN = frozenset({"expr", "promql", "promQL", "prometheusQuery", "metricsQuery"})
-_OTHER_LANGUAGES = {
-    "timeSeriesQueryLanguage": "MQL",
-    "rawSql": "SQL",
-    "sqlQuery": "SQL",
-    "sqlExpression": "SQL",
-    "rawQueryText": "SQL",
-}
-"""Keys whose texts are in a language that is not judged."""
-
-_POSSIBLE = frozenset({"query", "expression", "queryExpression", "metric_query", "rawQuery", "definition"})
-_LISTS = frozenset({"queries", "exprs", "expressions", "promqls", "rules", "recordingRules", "recording_rules"})
-_MAY_HOLD = _CERTAIN | _POSSIBLE | frozenset(_OTHER_LANGUAGES)
-"""Keys whose texts are looked at whatever they hold."""
-
-_NO_QUERIES = frozenset({"fieldConfig", "gridPos"})
-"""What a panel says of its looks; with thousands of panels the most of a dashboard."""
-
-_TELLING_WORDS = (
-    "templating panels rows elements __inputs repeat title targets kind expr metricsQuery condition filter "
-    "targetLabel target_label datasource"
-)
-_TELLING = frozenset(_TELLING_WORDS.split())
-"""Keys that say what a mapping is; one without any of them is only walked."""
-
-_PROSE_WORDS = (
-    "description title legendFormat help summary message content name text label comment note notes runbook "
-    "regex runbook_url displayName unit id uid kind source sourceLabels source_labels pattern tags tag url "
-    "link documentation unitText alias panelTitle groupBy refId hide current options value"
-)
-_PROSE = frozenset(_PROSE_WORDS.split())
-_ALERT_LABELS = re.compile(r"\$?labels\.(\w+)|\.Labels\.(\w+)|index\s+\$labels\s+[\"'](\w+)", re.IGNORECASE)
-_LOOKS_LIKE_QUERY = re.compile(r"[({\[]|\bby\b|\bon\b")
-_DOCUMENT = re.compile(
-    r"^[ \t]*(\{|\[|---|apiVersion:|groups:|kind:|panels:|(- )?(expr|record|alert|query):)", re.MULTILINE
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +109,7 @@ class _Walker:
                 self.walk(each, around, depth + 1)
 
     def _mapping(self, value: dict[str, object], around: _Around, depth: int) -> None:
-        if _TELLING.isdisjoint(value):
+        if TELLING.isdisjoint(value):
             self._children(value, value.items(), around, depth)
             return
         if "templating" in value or "panels" in value or "rows" in value or "elements" in value or "__inputs" in value:
@@ -146,17 +123,15 @@ class _Walker:
             self._adapter(value)
             return
         if self._is_grafana_alert(value):
-            around = around._replace(name=text(value.get("title")) or around.name, said=tuple(_said_by(value)))
+            around = around._replace(name=text(value.get("title")) or around.name, said=tuple(said_by(value)))
         if cloud_monitoring.is_filter(value):
             self._cloud(value, around)
             return
         self._relabelling(value)
         if "datasource" in value and around.panel is not None:
-            around = around._replace(source=grafana.source_kind(value["datasource"], around.sources) or around.source)
-            if isinstance(value["datasource"], dict) and grafana.PROMETHEUS_LIKE.search(
-                text(value["datasource"].get("type"))
-            ):
-                around = around._replace(source="")
+            kind = grafana.source_kind(value["datasource"], around.sources)
+            if kind != around.source and (kind or grafana.is_prometheus(value["datasource"])):
+                around = around._replace(source=kind)
         children = list(value.items())
         if "panels" in value and isinstance(value["panels"], list):
             self._panels_in_rows(value["panels"], around, depth)
@@ -166,16 +141,17 @@ class _Walker:
     def _children(
         self, value: dict[str, object], children: Iterable[tuple[str, object]], around: _Around, depth: int
     ) -> None:
+        looks = OF_PANELS if "targets" in value else NO_QUERIES
         for key, each in children:
             if isinstance(each, str):
-                if key in _MAY_HOLD or "\n" in each or key_of(key) in _MAY_HOLD or tells_dcgm(each):
+                if key in MAY_HOLD or "\n" in each or key_of(key) in MAY_HOLD or tells_dcgm(each):
                     self._text(key_of(key), each, value, around, depth)
-            elif each and key not in _NO_QUERIES and isinstance(each, dict | list):
+            elif each and key not in looks and isinstance(each, dict | list):
                 self._pair(key_of(key), each, value, around, depth)
 
     def _pair(self, key: str, each: object, value: dict[str, object], around: _Around, depth: int) -> None:
         if isinstance(each, dict):
-            if key in _LISTS and each and all(isinstance(inner, str) for inner in each.values()):
+            if key in LISTS and each and all(isinstance(inner, str) for inner in each.values()):
                 for name, inner in each.items():
                     self._add(inner, around._replace(name=key_of(name)), Role.LISTED, certain=True)
             elif key == "templating":
@@ -185,7 +161,7 @@ class _Walker:
             else:
                 self.walk(each, around, depth + 1)
         elif isinstance(each, list):
-            if key in _LISTS and all(isinstance(inner, str) for inner in each):
+            if key in LISTS and all(isinstance(inner, str) for inner in each):
                 for number, inner in enumerate(each, 1):
                     self._add(inner, around._replace(name=f"{key}[{number}]"), Role.LISTED, certain=True)
                 return
@@ -209,6 +185,10 @@ class _Walker:
         spec = mapping(value.get("spec")) if value.get("kind") == "Panel" else value
         title = text(spec.get("title"))
         around = self._repeat(spec, around, "the row" if spec.get("type") == "row" else "the panel")
+        if "libraryPanel" in value and not listing(value.get("targets")) and "model" not in value:
+            named = text(mapping(value["libraryPanel"]).get("name")) or title
+            message = "a panel of Grafana's library: its queries stand there, export the library and audit it too"
+            self.found.unread.append(Problem(code="library-panel", message=message, where=f"{self._path} ({named})"))
         if not grafana.is_panel(value):
             return around._replace(name=around.name or title) if title else around
         self._panels += 1
@@ -266,7 +246,7 @@ class _Walker:
         labels = tuple(
             (key_of(key), each) for key, each in mapping(value.get("labels")).items() if isinstance(each, str)
         )
-        said = tuple(_said_by(value)) if alert else ()
+        said = tuple(said_by(value)) if alert else ()
         for key, each in value.items():
             if key_of(key) != "expr" or each is None:
                 continue
@@ -297,16 +277,16 @@ class _Walker:
             )
 
     def _text(self, key: str, written: str, value: Mapping[str, object], around: _Around, depth: int) -> None:
-        if key in _OTHER_LANGUAGES:
-            self._foreign(written, self._named(value, around), _OTHER_LANGUAGES[key])
-        elif key in _CERTAIN:
+        if key in OTHER_LANGUAGES:
+            self._foreign(written, self._named(value, around), OTHER_LANGUAGES[key])
+        elif key in CERTAIN:
             self._add(written, self._named(value, around), self._role(around), certain=True, target=value)
-        elif key in _POSSIBLE and (key != "definition" or around.panel is not None) and key != "expression":
+        elif key in POSSIBLE and (key != "definition" or around.panel is not None) and key != "expression":
             is_sure = (around.panel is not None and not around.source) or tells_dcgm(written)
             self._add(written, self._named(value, around), self._role(around), certain=is_sure, target=value)
-        elif "\n" in written and _DOCUMENT.search(written):
+        elif "\n" in written and DOCUMENT.search(written):
             self._inside(written, around, depth)
-        elif "DCGM_FI_" in written.upper() and key not in _PROSE and _might_be_query(written):
+        elif "DCGM_FI_" in written.upper() and key not in PROSE and might_be_query(written):
             self._add(written, self._named(value, around, key), Role.MENTION, certain=False)
 
     def _foreign(self, written: str, around: _Around, language: str) -> None:
@@ -381,19 +361,3 @@ class _Walker:
         ):
             message = f"more than {MOST_QUERIES:,} queries; the others were not judged"
             self.found.unread.append(Problem(code="too-many-queries", message=message, where=self._path))
-
-
-def _might_be_query(written: str) -> bool:
-    return not tells_prof(written) or bool(_LOOKS_LIKE_QUERY.search(written))
-
-
-def _said_by(rule: Mapping[str, object]) -> list[tuple[str, str]]:
-    """The workload labels that the texts of an alert print."""
-    found: list[tuple[str, str]] = []
-    for part in ("annotations", "labels"):
-        for each in mapping(rule.get(part)).values():
-            for names in _ALERT_LABELS.findall(text(each)):
-                label = next(name for name in names if name)
-                if names_workload(label) and label != "job":
-                    found.append((label, f"the alert's text prints {label}"))
-    return list(dict.fromkeys(found))

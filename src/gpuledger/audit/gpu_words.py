@@ -156,6 +156,12 @@ def sounds_recorded(name: str) -> bool:
     return ":" in name and bool(_RECORDED_GPU.search(name))
 
 
+@lru_cache(maxsize=4096)
+def may_be_device(name: str) -> bool:
+    """Whether a name is that of a device metric, or may stand for one that is recorded elsewhere."""
+    return metric_kind(name) is not MetricKind.OTHER or name in KNOWN_RENAMES or sounds_recorded(name)
+
+
 def is_of_pods(name: str) -> bool:
     """Whether a metric that is not of a GPU has one series for each pod or container."""
     return bool(_OF_PODS.fullmatch(name))

@@ -148,6 +148,11 @@ def source_kind(source: object, variables_kinds: Mapping[str, str]) -> str:
     return found[0].lower() if found else ""
 
 
+def is_prometheus(source: object) -> bool:
+    """Whether a data source says of itself that it answers PromQL."""
+    return isinstance(source, dict) and bool(PROMETHEUS_LIKE.search(text(source.get("type"))))
+
+
 def kinds_of_sources(dashboard: Mapping[str, object]) -> dict[str, str]:
     """What kinds of data source the variables and inputs of a dashboard stand for."""
     found: dict[str, str] = {}
@@ -168,6 +173,8 @@ def is_panel(value: Mapping[str, object]) -> bool:
 
 def labels_in(written: str, place: str) -> Iterator[tuple[str, str]]:
     """The labels that a legend or display name prints, with the place."""
+    if "{" not in written:
+        return
     for name in _LEGEND.findall(written):
         label = name.rsplit(".", 1)[-1]
         if names_workload(label) and label != "job":
@@ -184,9 +191,9 @@ def shown_by(panel: Mapping[str, object], target: Mapping[str, object]) -> Shown
     legend = target.get("legendFormat")
     labels = list(labels_in(text(legend), "the legend"))
     labels += labels_in(text(target.get("alias")), "the alias")
-    defaults = mapping(mapping(_options(spec).get("fieldConfig")).get("defaults"))
-    labels += labels_in(text(defaults.get("displayName")), "the name of the field")
-    columns, hidden = _columns(spec)
+    looks = mapping(_options(spec).get("fieldConfig"))
+    labels += labels_in(text(mapping(looks.get("defaults")).get("displayName")), "the name of the field")
+    columns, hidden = _columns(spec, looks)
     labels += [(label, f"the column {label}") for label in columns if names_workload(label) and label not in hidden]
     is_table = text(spec.get("type")) in ("table", "table-old") or text(target.get("format")) == "table"
     by_default = is_table or legend is None or text(legend) in _ALL_LABELS
@@ -195,6 +202,8 @@ def shown_by(panel: Mapping[str, object], target: Mapping[str, object]) -> Shown
 
 def _options(spec: Mapping[str, object]) -> Mapping[str, object]:
     """The part that holds ``fieldConfig``: the panel, or its visualisation in schema 2."""
+    if "fieldConfig" in spec:
+        return spec
     return mapping(mapping(spec.get("vizConfig")).get("spec")) or spec
 
 
@@ -212,13 +221,20 @@ def _transformations(spec: Mapping[str, object]) -> list[Mapping[str, object]]:
 def is_merging(panel: Mapping[str, object]) -> bool:
     """Whether a panel joins the rows of its queries."""
     spec = mapping(panel.get("spec")) if panel.get("kind") == "Panel" else panel
+    if _SAYS_COLUMNS.isdisjoint(spec):
+        return False
     return any(text(each.get("id")) in _JOINS for each in _transformations(spec))
 
 
-def _columns(spec: Mapping[str, object]) -> tuple[list[str], set[str]]:
+_SAYS_COLUMNS = frozenset({"transformations", "styles", "data"})
+
+
+def _columns(spec: Mapping[str, object], looks: Mapping[str, object]) -> tuple[list[str], set[str]]:
     """The columns that a table names, and those it leaves out."""
     named: list[str] = []
     hidden: set[str] = set()
+    if _SAYS_COLUMNS.isdisjoint(spec) and not looks.get("overrides"):
+        return named, hidden
     for each in _transformations(spec):
         options = mapping(each.get("options"))
         hidden |= {key for key, out in mapping(options.get("excludeByName")).items() if out in (True, "true")}
@@ -230,7 +246,7 @@ def _columns(spec: Mapping[str, object]) -> tuple[list[str], set[str]]:
             named += [text(options.get(key))]
         named += [text(name) for key in ("fields", "keepLabels", "byFields") for name in listing(options.get(key))]
         named += [text(mapping(sort).get("field")) for sort in listing(options.get("sort"))]
-    for override in listing(mapping(_options(spec).get("fieldConfig")).get("overrides")):
+    for override in listing(looks.get("overrides")):
         matcher = mapping(mapping(override).get("matcher"))
         if text(matcher.get("id")) == "byName":
             named.append(text(matcher.get("options")))

@@ -16,6 +16,7 @@ from gpuledger.audit.gpu_words import (
     LabelKind,
     is_of_pods,
     label_kind,
+    may_be_device,
     names_workload,
 )
 from gpuledger.audit.joins import binary
@@ -96,6 +97,16 @@ class Lineage:
     def of(self, tree: Node, prepared: Prepared, variables: Mapping[str, Variable] | None = None) -> tuple[Branch, ...]:
         """The branches of a query."""
         return tuple(_Follower(self, prepared, variables or {}).follow(tree))
+
+    def concerns(self, tree: Node) -> bool:
+        """Whether any selector of a query can mean a device metric; of the others nothing need be followed."""
+        return any(
+            not selector.name
+            or is_held(selector.name)
+            or selector.name in self.recorded
+            or may_be_device(selector.name)
+            for selector in selectors(tree)
+        )
 
     def recorded_as(self, name: str) -> tuple[Branch, ...]:
         """The branches of a recorded name, the name added to the chain of each flow."""

@@ -78,7 +78,7 @@ def parse(text: str) -> tuple[Node, Dialect]:
 def _refuse_giants(text: str) -> None:
     if len(text) > LONGEST:
         raise Unparsable(f"longer than {LONGEST:,} characters")
-    if len(text) < DEEPEST or (_most(text, "({[") <= DEEPEST and _most(text, _SIGNS) <= MOST_OPERATORS):
+    if _most(text, "({[") <= DEEPEST and (len(text) <= MOST_OPERATORS or _most(text, _SIGNS) <= MOST_OPERATORS):
         return
     bare = _STRINGS.sub('""', text) if '"' in text or "'" in text or "`" in text or "#" in text else text
     depth = 0
@@ -93,7 +93,7 @@ def _refuse_giants(text: str) -> None:
 
 def _most(text: str, parts: Iterable[str]) -> int:
     """How many of some parts there can be at most: those in strings and names are counted too."""
-    return sum(text.count(part) for part in parts)
+    return sum(map(text.count, parts))
 
 
 def _one_line(said: str) -> str:
@@ -101,13 +101,13 @@ def _one_line(said: str) -> str:
     return line if len(line) <= 200 else f"{line[:199]}…"
 
 
-_OPS = (
-    (promql_parser.MatchOp.Equal, "="),
-    (promql_parser.MatchOp.Re, "=~"),
-    (promql_parser.MatchOp.NotEqual, "!="),
-    (promql_parser.MatchOp.NotRe, "!~"),
-)
-"""Its enums have no hash, so this is no mapping."""
+_OPS = {
+    int(promql_parser.MatchOp.Equal): "=",
+    int(promql_parser.MatchOp.NotEqual): "!=",
+    int(promql_parser.MatchOp.Re): "=~",
+    int(promql_parser.MatchOp.NotRe): "!~",
+}
+"""By number: its enums have no hash."""
 _WITHOUT = promql_parser.AggModifierType.Without
 _ON = promql_parser.LabelModifierType.Include
 _TO_ONE = promql_parser.VectorMatchCardinality.ManyToOne
@@ -115,21 +115,19 @@ _TO_MANY = promql_parser.VectorMatchCardinality.OneToMany
 
 
 def _matches(matchers: Any) -> tuple[Match, ...]:
-    return tuple(Match(each.name, _op(each.op), each.value) for each in matchers)
-
-
-def _op(op: Any) -> str:
-    for known, spelled in _OPS:
-        if op == known:
-            return spelled
-    raise Unparsable(f"the matcher {op} is not known")
+    return tuple([Match(each.name, _OPS[int(each.op)], each.value) for each in matchers])
 
 
 def _selector(found: Any) -> Node:
     matchers = found.matchers
-    first = _matches(matchers.matchers)
-    alternatives = tuple(_matches(each) for each in matchers.or_matchers)
-    return Selector(found.name or "", alternatives or (first,))
+    first = matchers.matchers
+    others = matchers.or_matchers
+    if others:
+        return Selector(found.name or "", tuple(_matches(each) for each in others))
+    return Selector(found.name or "", (_matches(first),) if first else _NO_MATCHERS)
+
+
+_NO_MATCHERS: tuple[tuple[Match, ...], ...] = ((),)
 
 
 def _aggregate(found: Any) -> Node:

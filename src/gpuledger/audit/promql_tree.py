@@ -6,7 +6,6 @@ Values only. Ranges, offsets, ``@`` and subqueries move a query in time and chan
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -19,8 +18,7 @@ class Match(NamedTuple):
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(NamedTuple):
     """The series of a metric.
 
     Args:
@@ -32,37 +30,32 @@ class Selector:
     matchers: tuple[tuple[Match, ...], ...] = ((),)
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(NamedTuple):
     """A constant; None where a variable of the dashboard gives it."""
 
     value: Fraction | int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Quoted:
+class Quoted(NamedTuple):
     """A string."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Negative:
+class Negative(NamedTuple):
     """``- expression``."""
 
     inner: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A function of a query."""
 
     name: str
     arguments: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(NamedTuple):
     """``sum by (...) (...)`` and the like.
 
     Args:
@@ -80,8 +73,7 @@ class Aggregate:
     labels: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(NamedTuple):
     """An operator between two queries.
 
     Args:

@@ -22,6 +22,8 @@ _PIECE = re.compile(
     rf"(?P<string>{_STRING})|(?P<comment>#[^\n]*)|(?P<variable>{_VARIABLE}|{_HELM})|(?P<verb>%[sdvq]\b)|(?P<bracket>[({{\[)}}\]])",
     re.DOTALL,
 )
+_QUOTED = re.compile(_STRING, re.DOTALL)
+_OUTSIDE = re.compile(rf"\$|#|\[\[|{MARK}|%[sdvq]")
 _IN_TEXT = re.compile(rf"{_VARIABLE}|{_HELM}")
 _SPELLS = re.compile(rf"\$|\[\[|{MARK}")
 _BARE = re.compile(r"\w+")
@@ -159,6 +161,8 @@ def prepare(text: str, variables: Mapping[str, Variable], *, function: str = "av
         function: what stands for a variable that is the name of a function.
     """
     if "$" not in text and "#" not in text and MARK not in text and "[[" not in text and "%" not in text:
+        return Prepared(text=text)
+    if not _OUTSIDE.search(_QUOTED.sub("", text)):
         return Prepared(text=text)
     parts: list[str] = []
     held: list[Variable] = []

@@ -57,12 +57,14 @@ VERBS = (
     ("import transitions", "The lifecycle events of a control plane: JSON lines, or a query."),
     ("import slurm", "Slurm's accounting: what sacct printed, text or JSON."),
     ("import trace", "Any CSV file of who held devices from when to when."),
+    ("export parquet", "The ledger as a lake: a Parquet file a table and month, sealed."),
 )
 """How each is typed, with its sentence in the list of the help. Its module in ``cli/`` has the same name."""
 
 GROUPS = {
     "audit": "Find numbers that cannot be defended, before finance does.",
     "import": "Bring in evidence that others gathered.",
+    "export": "Take out what the ledger holds.",
 }
 """The first words of verbs of two words."""
 

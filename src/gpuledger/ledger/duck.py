@@ -1,8 +1,8 @@
 """DuckDB as an engine: one bounded connection, and the metering rule run on it over its own relations.
 
 In: the statement of ``metering/reserved.sql`` as :mod:`.metered` gives it, events as Arrow or Parquet. Out: its
-relations. The text is the rule's own: only the mark before a parameter's name is DuckDB's. Nothing is kept: DuckDB is an
-engine, never the store.
+relations. The text is the rule's own: only the mark before a parameter's name is DuckDB's. Nothing is kept: DuckDB is
+an engine, never the store.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -48,7 +49,7 @@ class Duck:
         module = parquet.duckdb()
         self._error = module.Error
         with parquet.mapped(beside or Path(tempfile.gettempdir())):
-            self.folder = Path(tempfile.mkdtemp(prefix=".gpuledger-duckdb-", dir=beside))
+            self.folder = Path(tempfile.mkdtemp(prefix=parquet.ASIDE, dir=beside))
         wanted = {
             "memory_limit": f"{memory_mib}MiB",
             "threads": threads or min(THREADS, os.cpu_count() or 1),
@@ -82,8 +83,19 @@ class Duck:
         Raises:
             Unavailable: ``lake-full``, ``lake-memory``.
         """
-        try:
+        with self._mapped():
             return self._connection.execute(statement, bound or {})
+
+    def batches(self, statement: str, bound: dict[str, Any] | None = None) -> Iterator[Any]:
+        """The rows of a statement as Arrow record batches, streamed."""
+        with self._mapped():
+            found = self._connection.sql(statement, params=bound or {})
+            yield from found.to_arrow_reader(parquet.ROWS_AT_ONCE)
+
+    @contextmanager
+    def _mapped(self) -> Iterator[None]:
+        try:
+            yield
         except self._error as error:
             raise self._known(error) from error
 
@@ -103,10 +115,6 @@ class Duck:
     def rows(self, statement: str, bound: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """All rows of a statement."""
         return list(self.run(statement, bound).fetchall())
-
-    def batches(self, statement: str, bound: dict[str, Any] | None = None) -> Any:
-        """The rows of a statement as Arrow record batches, streamed."""
-        return self.run(statement, bound).to_arrow_reader(parquet.ROWS_AT_ONCE)
 
     def bring(self, name: str, table: Any) -> None:
         """Fill a relation from an Arrow table of the same columns."""

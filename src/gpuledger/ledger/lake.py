@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -160,7 +161,7 @@ def writing(folder: Path) -> Iterator[None]:
         foreign = [each.name for each in folder.iterdir() if not each.name.startswith(".")]
         if foreign and not (folder / MANIFEST).exists() and not path.exists():
             raise Misconfigured(
-                "not-a-lake", f"{folder} holds {sorted(foreign)[0]} and no lake", hint="name an empty or a new folder"
+                "not-a-lake", f"{folder} holds {min(foreign)} and no lake", hint="name an empty or a new folder"
             )
         number = os.open(path, os.O_CREAT | os.O_RDWR, 0o640)
     try:
@@ -173,6 +174,8 @@ def writing(folder: Path) -> Iterator[None]:
         with parquet.mapped(path):
             for left in folder.rglob(f".*{parquet.TEMPORARY}"):
                 left.unlink(missing_ok=True)
+            for aside in folder.glob(f"{parquet.ASIDE}*"):
+                shutil.rmtree(aside, ignore_errors=True)
         yield
     finally:
         os.close(number)

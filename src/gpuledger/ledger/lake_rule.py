@@ -1,8 +1,8 @@
 """The metering rule over the events of a lake: Parquet in, rows of records out, in bounded memory.
 
 In: a lake. Out: records of closed hours, in the order of their hours and keys. Events are read by ranges of workloads,
-which are parts of the sorted files; the intervals found are put aside, and cut at the hours month by month, some days at
-a time. The rule is ``metering/reserved.sql`` and nothing else; what is added here is what a record carries beside the
+which are parts of the sorted files; the intervals found are put aside, and cut at the hours month by month, some days
+at a time. The rule is ``metering/reserved.sql`` and nothing else; what is added here is what a record carries beside the
 seconds: the placement's machine, the meters of its class, and the number and hash of the events behind it.
 """
 
@@ -23,20 +23,19 @@ from gpuledger.model.workload_rows import PlacementRow
 EVENTS_AT_ONCE = 700_000
 """Events whose intervals are derived together, about."""
 
-ROWS_AT_ONCE = 600_000
+ROWS_AT_ONCE = 300_000
 """Amounts that are cut together, about."""
 
 _EVENTS = "workload_event"
 
 _ASIDE = """
 CREATE TABLE aside (
-    run BIGINT, workload VARCHAR, is_declared BIGINT, from_us BIGINT, since_us BIGINT, until_us BIGINT,
-    placement VARCHAR, subject VARCHAR, first_event VARCHAR, begin_event VARCHAR, end_event VARCHAR,
-    evidence_count BIGINT, evidence_hash VARCHAR
+    run BIGINT, whose BIGINT, workload VARCHAR, is_declared BIGINT, from_us BIGINT, since_us BIGINT, until_us BIGINT,
+    placement VARCHAR, subject VARCHAR, first_event VARCHAR, evidence_count BIGINT, evidence_hash VARCHAR, refs VARCHAR
 );
 CREATE TABLE around (workload VARCHAR, hour_us BIGINT, refs VARCHAR[]);
-CREATE TABLE shared (placement VARCHAR, subject VARCHAR);
-CREATE TABLE meter_of (placement VARCHAR, meter VARCHAR, host VARCHAR, device VARCHAR)"""
+CREATE TABLE placed (place BIGINT, placement VARCHAR, machine VARCHAR);
+CREATE TABLE meter_of (place BIGINT, meter_rank BIGINT, meter VARCHAR, host VARCHAR, device VARCHAR)"""
 
 # The hours in which a workload has several intervals: only there are there more events behind a row than three. The
 # events of the hour, and the ones next to it on both sides.
@@ -68,62 +67,80 @@ JOIN workload_event AS e ON e.workload = s.workload AND e.at_us >= s.low_us
 GROUP BY s.workload, s.hour_us"""  # noqa: S608 constants
 
 
-def _hash(refs: str) -> str:
-    return f"SUBSTR(SHA256(ARRAY_TO_STRING(LIST_SORT({refs}), CHR(10))), 1, 16)"
-
-
-# The evidence of an interval is that of each of its hours, save where several intervals lie in one.
-_PUT_ASIDE = f"""
+# The evidence of an interval is that of each of its hours, save where several intervals lie in one: two or three events,
+# sorted. Functions on lists would take thrice as long, and this is done for each interval.
+_PUT_ASIDE = """
 INSERT INTO aside
-SELECT run + $before, workload, is_declared, from_us, since_us, until_us, placement, subject, first_event, begin_event,
-    end_event, LEN(refs), {_hash("refs")}
-FROM (SELECT *, LIST_DISTINCT([first_event, begin_event, end_event]) AS refs FROM metered_run)"""  # noqa: S608 constants
+SELECT run + $before, $before + MIN(run) OVER (PARTITION BY workload), workload, is_declared, from_us, since_us, until_us,
+    placement, subject, first_event,
+    CASE WHEN first_event = begin_event THEN 1 ELSE 2 END + CASE WHEN end_event IS NULL THEN 0 ELSE 1 END,
+    SUBSTR(SHA256(refs), 1, 16), refs
+FROM (
+    SELECT *, CASE
+        WHEN end_event IS NULL AND first_event = begin_event THEN first_event
+        WHEN end_event IS NULL OR first_event = begin_event THEN
+            LEAST(first_event, COALESCE(end_event, begin_event)) || CHR(10)
+            || GREATEST(first_event, COALESCE(end_event, begin_event))
+        ELSE LEAST(first_event, begin_event, end_event) || CHR(10)
+            || GREATEST(LEAST(first_event, begin_event), LEAST(GREATEST(first_event, begin_event), end_event))
+            || CHR(10) || GREATEST(first_event, begin_event, end_event)
+    END AS refs
+    FROM metered_run
+)"""
 
+# Whoever holds the same placement has the same key of a record: its order among all of them stands for both.
+_OF_MONTH = f"""
+CREATE OR REPLACE TEMP TABLE month_run AS
+SELECT a.*, p.place, DENSE_RANK() OVER (ORDER BY p.machine, p.place, a.subject) AS held
+FROM aside AS a JOIN placed AS p ON p.placement = a.placement
+WHERE a.since_us < $until AND a.until_us > $since"""  # noqa: F541 constants
+
+# Two workloads share a subject only where no text names them: each is rounded by itself, then they are one record.
 _SHARED = """
-INSERT INTO shared
-SELECT placement, subject FROM aside GROUP BY placement, subject HAVING MIN(workload) <> MAX(workload)"""
+CREATE OR REPLACE TEMP TABLE shared AS
+SELECT held FROM month_run GROUP BY held HAVING MIN(whose) <> MAX(whose)"""
 
-_OF_MONTH = """
-CREATE OR REPLACE TEMP TABLE month_run AS SELECT * FROM aside WHERE since_us < $until AND until_us > $since"""
-
+# To cut, the rule only asks whether workloads, placements and subjects are the same: numbers tell that, in a tenth of
+# the room.
 _OF_DAYS = """
 INSERT INTO metered_run BY NAME
-SELECT run, workload, is_declared, from_us, since_us, until_us, placement, subject FROM month_run
-WHERE since_us < $until AND until_us > $since"""
+SELECT run, CAST(whose AS VARCHAR) AS workload, is_declared, from_us, since_us, until_us,
+    CAST(held AS VARCHAR) AS placement, '' AS subject
+FROM month_run WHERE since_us < $until AND until_us > $since"""
 
 _RUNNING = """
 SELECT CAST(COALESCE(SUM(LEAST(until_us, $until) - GREATEST(since_us, $since)), 0) AS BIGINT), COUNT(*) FROM month_run"""
 
-# Two workloads share a subject only where no text names them: each is rounded by itself, then they are one record.
-_ROWS = f"""
-WITH amount AS (
-    SELECT a.hour_us, a.intervals, a.amount_us // {SECOND_US} AS seconds, i.*,
-        EXISTS (SELECT 1 FROM shared AS s WHERE s.placement = i.placement AND s.subject = i.subject) AS is_shared
+_FOUND = f"""
+SELECT a.hour_us, i.place, i.held, i.subject, a.amount_us // {SECOND_US} AS seconds, i.evidence_count, i.evidence_hash
+FROM metered_amount AS a JOIN month_run AS i ON i.run = a.run
+WHERE a.amount_us >= {SECOND_US} AND a.intervals = 1"""  # noqa: S608 constants
+
+_UNSHARED = " AND i.held NOT IN (SELECT held FROM shared)"
+
+# Several intervals in an hour, or several workloads under one key: the evidence is all events of the hour.
+_FOUND_SEVERAL = f"""
+SELECT hour_us, place, held, subject, CAST(SUM(seconds) AS BIGINT), LEN(LIST_DISTINCT(FLATTEN(LIST(refs)))),
+    SUBSTR(SHA256(ARRAY_TO_STRING(LIST_SORT(LIST_DISTINCT(FLATTEN(LIST(refs)))), CHR(10))), 1, 16)
+FROM (
+    SELECT a.hour_us, i.place, i.held, i.subject, a.amount_us // {SECOND_US} AS seconds,
+        CASE WHEN a.intervals = 1 THEN STRING_SPLIT(i.refs, CHR(10)) ELSE LIST_APPEND(x.refs, i.first_event) END AS refs
     FROM metered_amount AS a JOIN month_run AS i ON i.run = a.run
-    WHERE a.amount_us >= {SECOND_US} AND i.placement <> ''
-),
-listed AS (
-    SELECT a.hour_us, a.placement, a.subject, a.seconds, a.is_shared,
-        CASE WHEN a.intervals = 1 THEN [a.first_event, a.begin_event, a.end_event]
-        ELSE LIST_APPEND(x.refs, a.first_event) END AS refs
-    FROM amount AS a LEFT JOIN around AS x ON x.workload = a.workload AND x.hour_us = a.hour_us
-    WHERE a.is_shared OR a.intervals > 1
-),
-joined AS (
-    SELECT hour_us, placement, subject, CAST(SUM(seconds) AS BIGINT) AS seconds,
-        LIST_DISTINCT(FLATTEN(LIST(refs))) AS refs
-    FROM listed GROUP BY hour_us, placement, subject
-),
-found AS (
-    SELECT hour_us, placement, subject, seconds, evidence_count, evidence_hash FROM amount
-    WHERE intervals = 1 AND NOT is_shared
-    UNION ALL
-    SELECT hour_us, placement, subject, seconds, LEN(refs), {_hash("refs")} FROM joined
+    LEFT JOIN around AS x ON a.intervals > 1 AND x.workload = i.workload AND x.hour_us = a.hour_us
+    WHERE a.amount_us >= {SECOND_US} AND (a.intervals > 1 OR i.held IN (SELECT held FROM shared))
 )
+GROUP BY hour_us, place, held, subject"""  # noqa: S608 constants
+
+
+def _rows(*, is_shared: bool, has_several: bool) -> str:
+    found = _FOUND + (_UNSHARED if is_shared else "")
+    if is_shared or has_several:
+        found += f" UNION ALL {_FOUND_SEVERAL}"
+    return f"""
 SELECT m.meter, f.hour_us, m.host, m.device, f.subject, '{RESERVED}' AS context, f.seconds AS quantity,
     CAST(f.evidence_count AS BIGINT) AS evidence_count, f.evidence_hash
-FROM found AS f JOIN meter_of AS m ON m.placement = f.placement
-ORDER BY f.hour_us, m.meter, m.host, m.device, f.subject"""  # noqa: S608 constants
+FROM ({found}) AS f JOIN meter_of AS m ON m.place = f.place
+ORDER BY f.hour_us, m.meter_rank, f.held"""  # noqa: S608 constants
 
 
 class LakeRule:
@@ -174,7 +191,6 @@ class LakeRule:
             duck.run(_AROUND)
             duck.run(_PUT_ASIDE, {"before": duck.rows("SELECT COALESCE(MAX(run), 0) FROM aside")[0][0]})
         duck.clear("workload_event", "metered_workload")
-        duck.run(_SHARED)
         yield len(ranges), len(ranges)
 
     def months(self) -> list[str]:
@@ -193,6 +209,8 @@ class LakeRule:
         since_us, end_us = month_span(month)
         end_us = min(end_us, self._until_us)
         duck.run(_OF_MONTH, {"since": since_us, "until": end_us})
+        duck.run(_SHARED)
+        is_shared = bool(duck.rows("SELECT 1 FROM shared LIMIT 1"))
         running_us, runs = duck.rows(_RUNNING, {"since": since_us, "until": end_us})[0]
         hours = (end_us - since_us) // HOUR_US
         step_us = max(1, hours * ROWS_AT_ONCE // (running_us // HOUR_US + runs + 1)) * HOUR_US
@@ -205,7 +223,8 @@ class LakeRule:
                 {"since": low_us, "until": high_us},
             )
             duck.cut_runs()
-            yield from duck.batches(_ROWS)
+            has_several = bool(duck.rows("SELECT 1 FROM metered_amount WHERE intervals > 1 LIMIT 1"))
+            yield from duck.batches(_rows(is_shared=is_shared, has_several=has_several))
 
     def unplaced_us(self) -> int:
         """How long workloads ran nobody knows where."""
@@ -221,13 +240,18 @@ class LakeRule:
             )
 
     def _bring_placements(self) -> None:
-        known = placements(self._lake)
+        known = sorted(placements(self._lake).values(), key=lambda row: (row.machine, row.placement))
+        meters = sorted({meter.name for row in known for meter in meters_of(row.class_name)})
+        places = list(enumerate(known))
+        self._duck.fill(
+            "placed", ("place", "placement", "machine"), [(place, row.placement, row.machine) for place, row in places]
+        )
         self._duck.fill(
             "meter_of",
-            ("placement", "meter", "host", "device"),
+            ("place", "meter_rank", "meter", "host", "device"),
             [
-                (key, meter.name, row.machine, f"{PLACED}{key}")
-                for key, row in known.items()
+                (place, meters.index(meter.name), meter.name, row.machine, f"{PLACED}{row.placement}")
+                for place, row in places
                 for meter in meters_of(row.class_name)
             ],
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from gpuledger.ledger.engine import engine_of
 from gpuledger.ledger.kinds import KINDS
 from gpuledger.ledger.parquet import ROWS_AT_ONCE
 from gpuledger.ledger.schema import IDENTITY_TEXT, LINK
@@ -81,11 +82,4 @@ def rows_of(ledger: Ledger, table: str, month: str, *, batch: int = ROWS_AT_ONCE
         since_us, until_us = month_span(month)
         time = columns[_TIMES[table]]
         statement = statement.where(time >= since_us, time < until_us)
-    result = ledger.connection.execute(statement.execution_options(stream_results=True))
-    cursor = result.cursor
-    assert cursor is not None
-    try:
-        while rows := cursor.fetchmany(batch):
-            yield list(rows)
-    finally:
-        result.close()
+    yield from engine_of(ledger.connection).stream(ledger.connection, statement, {}, batch)

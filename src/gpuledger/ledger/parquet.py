@@ -34,6 +34,9 @@ ROWS_AT_ONCE = 65_536
 TEMPORARY = ".part"
 """Ending of a file that is being written; one that is left over is of a process that was killed."""
 
+ASIDE = ".gpuledger-duckdb-"
+"""Beginning of a folder for what does not fit into memory; it goes with the process, or the next writer removes it."""
+
 _TABLE = b"gpuledger.table"
 _BLOCK = 1 << 20
 
@@ -62,7 +65,7 @@ def arrow() -> Any:
         Unavailable: ``missing-extra``.
     """
     try:
-        import pyarrow  # noqa: PLC0415 an extra
+        import pyarrow  # noqa: PLC0415, ICN001 an extra, named as its errors name it
         import pyarrow.parquet  # noqa: PLC0415
     except ImportError as error:
         raise _missing("Parquet files need pyarrow") from error

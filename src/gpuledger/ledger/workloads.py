@@ -17,6 +17,7 @@ from gpuledger.ledger.codec import CODECS
 from gpuledger.ledger.engine import MARK, bare_cursor, engine_of
 from gpuledger.model.controller_clock import CLOCK
 from gpuledger.model.moments import CLOCK_TOLERANCE_US
+from gpuledger.model.reasons import UnknownReason
 from gpuledger.model.rows import Row, Watch
 from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
 
@@ -168,6 +169,17 @@ def clock_rows(connection: sa.Connection) -> list[Watch]:
     query = f"SELECT {', '.join(codec.fields)} FROM watch WHERE source = 'controller' AND method = {MARK} "  # noqa: S608 as above
     cursor.execute(f"{query} ORDER BY host, since_us, writer, number", (CLOCK,))
     return cast("list[Watch]", codec.decode(cursor.fetchall()))
+
+
+def clock_steps(connection: sa.Connection) -> list[Watch]:
+    """Where agents saw that the clock of their machine was set: one row of each machine and moment, by machine."""
+    codec = CODECS[Watch]
+    cursor = bare_cursor(connection)
+    query = f"SELECT {', '.join(codec.fields)} FROM watch WHERE status = {MARK} "  # noqa: S608 as above
+    cursor.execute(f"{query} ORDER BY host, since_us, until_us, writer, number", (UnknownReason.CLOCK_STEP.value,))
+    rows = cast("list[Watch]", codec.decode(cursor.fetchall()))
+    # each device and source that was looked at has a row of its own
+    return list({(row.host, row.since_us, row.until_us): row for row in reversed(rows)}.values())[::-1]
 
 
 def told_between(connection: sa.Connection, source: str, told: tuple[int, int], window: tuple[int, int]) -> int:

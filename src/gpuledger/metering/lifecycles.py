@@ -33,6 +33,42 @@ class Stay:
     placement: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLife:
+    """What of a workload's life is open after some of its events, taken up one by one in their order.
+
+    Args:
+        state: of the last event that stands; empty before the first.
+        has_ended: after a stop that no ``provisioning`` has followed.
+        subjects: keys of the texts that name it since its life began; none once it has ended.
+        source: who told the last event that stands.
+        at_us: when that happened, microseconds UTC.
+        is_declared: whether that is history that an importer declares.
+    """
+
+    state: str = ""
+    has_ended: bool = False
+    subjects: frozenset[str] = frozenset()
+    source: str = ""
+    at_us: int = 0
+    is_declared: bool = False
+
+    def followed_by(self, event: WorkloadEvent) -> OpenLife:
+        """What stands with one event more, the next in order."""
+        if self.has_ended and not stands_after(self.state, event.state):
+            return self
+        ends = event.state in ENDED
+        return OpenLife(
+            state=event.state, has_ended=ends or (self.has_ended and event.state != State.PROVISIONING),
+            subjects=frozenset() if ends else self.subjects | {event.subject}, source=event.source,
+            at_us=event.at_us, is_declared=bool(event.is_declared),
+        )  # fmt: skip
+
+
+NEVER_LIVED = OpenLife()
+"""Before the first event."""
+
+
 def place_in_order(event: WorkloadEvent) -> tuple[int, int]:
     """What orders the events of a workload: when it happened, then when the ledger learned of it."""
     return (event.at_us, event.sequence)

@@ -40,6 +40,12 @@ def device_named(text: str, machine: str) -> str:
     return f"{host}/{domain}:{found['place'].lower()}"
 
 
+def lacks_host(device: str) -> bool:
+    """Whether a device is named by an address alone, which is one on every machine."""
+    found = _ADDRESS.fullmatch(device)
+    return found is not None and not found["host"]
+
+
 def is_address(device: str) -> bool:
     """Whether a device is named by host and address, so that no driver of the host sees it."""
     found = _ADDRESS.fullmatch(device)

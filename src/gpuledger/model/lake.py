@@ -59,6 +59,7 @@ class Manifest:
         exported_at_us: when it was last exported.
         since_us, until_us: which months were asked for, start of the first and end of the last; 0 and 0: all.
         whole: whether every event of the ledger up to ``until_us``, or up to the export, is in it.
+        all_tables: whether every table was exported.
         marks: where the rows end, by writer.
         heads: of each chain the last number and link hash.
         root: of the last seal; empty before the first.
@@ -73,6 +74,7 @@ class Manifest:
     since_us: int = 0
     until_us: int = 0
     whole: bool = True
+    all_tables: bool = True
     marks: Mapping[str, int]
     heads: Mapping[str, tuple[int, str]]
     root: str
@@ -106,17 +108,16 @@ def read_manifest(text: str) -> Manifest:
     """
     try:
         document = json.loads(text)
-        if document.pop("format") != FORMAT:
-            raise ValueError("not the manifest of a lake")
-        if (version := document.pop("version")) != VERSION:
-            raise NotThisFormat(f"version {version}")
-        files = tuple(sorted((_file(each) for each in document.pop("files")), key=lambda file: file.name))
-        document["heads"] = {str(name): (int(number), str(link)) for name, (number, link) in document["heads"].items()}
-        return Manifest(**document, files=files)
-    except NotThisFormat:
-        raise
+        named, version = document.pop("format"), document.pop("version")
+        if (named, version) == (FORMAT, VERSION):
+            files = tuple(sorted((_file(each) for each in document.pop("files")), key=lambda file: file.name))
+            heads = {str(name): (int(number), str(link)) for name, (number, link) in document.pop("heads").items()}
+            return Manifest(**document, heads=heads, files=files)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"not the manifest of a lake: {error}") from None
+    if named != FORMAT:
+        raise ValueError("not the manifest of a lake")
+    raise NotThisFormat(f"version {version}")
 
 
 def _file(values: dict[str, object]) -> LakeFile:

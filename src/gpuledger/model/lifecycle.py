@@ -15,6 +15,7 @@ from hashlib import sha256
 from numbers import Rational
 
 from gpuledger.errors import Misconfigured
+from gpuledger.model.addresses import lacks_host
 from gpuledger.model.missing import Missing
 from gpuledger.model.problem import Problem
 
@@ -98,6 +99,9 @@ class Placement:
             raise _bad(f"{self.count} devices of class {self.class_name}", f"1 to {MOST_DEVICES}, and 0 for class cpu")
         if self.devices and (len(self.devices) != self.count or list(self.devices) != sorted(set(self.devices))):
             raise _bad("its devices are not as many as it counts, sorted, each once", "--devices UUID,UUID")
+        for device in self.devices:
+            if lacks_host(device):
+                raise _bad(f"{device} is an address, and on which machine is not said", f"--devices HOST/{device}")
 
     @property
     def key(self) -> str:

@@ -163,12 +163,11 @@ RESERVED_MEANING: dict[ReservedReason, tuple[str, str]] = {
         "gpuledger usage --meter gpu.reserved --by device,workload   (let one source reserve a device)",
     ),
     ReservedReason.CLOCK_SKEW: (
-        "a controller's clock is more than 2 s off, so the times it tells are off by as much",
+        "a clock is more than 2 s off, or was set while workloads ran: the times told by it are off by as much",
         "keep its clock with chrony or systemd-timesyncd",
     ),
     ReservedReason.PASSTHROUGH: (
-        "a device is handed through to a guest: its reservation counts, and what it was used for is UNKNOWN, since no "
-        "driver of the host sees it",
+        "a device is handed through to a guest: its reservation counts, its use no driver of the host sees",
         "gpuledger agent, inside the guest",
     ),
 }

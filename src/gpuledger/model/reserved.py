@@ -210,6 +210,7 @@ class ReservedReport:
         rows: most first; in the order of time where a grouping is a time.
         gaps: what reservations do not tell in this window, largest first.
         told: whether any transition is known at all.
+        looked_for_gaps: whether anybody looked for gaps; else that there are none is not known.
     """
 
     meter: str
@@ -221,6 +222,7 @@ class ReservedReport:
     rows: tuple[ReservedRow, ...]
     gaps: tuple[ReservedGap, ...]
     told: bool
+    looked_for_gaps: bool = True
 
     @property
     def answered(self) -> bool:

@@ -9,9 +9,9 @@ from gpuledger.audit.dashboards import audit_dashboards
 from gpuledger.model.findings import AuditReport
 from gpuledger.operations.audit_files import gather, judged, waivers_of
 
-SUFFIXES = (
-    ".json", ".yaml", ".yml", ".rules", ".tpl", ".tmpl", ".gotmpl", ".j2", ".jsonnet", ".libsonnet", ".cue", ".tf", ".dhall",
-)  # fmt: skip
+_TEXTS = (".json", ".yaml", ".yml", ".rules", ".tpl", ".tmpl", ".gotmpl", ".j2")
+_PROGRAMS = (".jsonnet", ".libsonnet", ".cue", ".tf", ".dhall")
+SUFFIXES = (*_TEXTS, *_PROGRAMS)
 """Files of a folder that can hold queries; those of programs are told as not rendered."""
 
 

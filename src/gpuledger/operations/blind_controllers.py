@@ -1,4 +1,4 @@
-"""What reservations cannot say because of who tells them, or of what: clocks that are off, devices that no host sees."""
+"""What reservations cannot say because of who tells them, or of what: clocks that are off, devices no host sees."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from gpuledger.ledger import workloads
+from gpuledger.ledger.reserved import Reading, reading
 from gpuledger.ledger.store import Ledger
-from gpuledger.metering.lifecycles import intervals
 from gpuledger.model.addresses import is_address
 from gpuledger.model.controller_clock import offset_us, words
 from gpuledger.model.durations import duration_us, several
-from gpuledger.model.missing import Missing
-from gpuledger.model.moments import SECOND_US
+from gpuledger.model.moments import SECOND_US, hour_floor
 from gpuledger.model.reasons import WATCHED, ReservedReason
 from gpuledger.model.reserved import ReservedGap
+from gpuledger.model.rows import Watch
 
 _NEVER = 1 << 62
 """Later than any moment."""
@@ -25,8 +25,8 @@ _NEVER = 1 << 62
 def clock_skews(ledger: Ledger, *, since_us: int, until_us: int) -> Iterator[ReservedGap]:
     """Sources whose clock is known to be off, each with the seconds that the times it told of a window may be wrong by.
 
-    A controller that reports its clock is believed. Of one that does not, an event that was told before it had happened
-    is the proof; one that is told late proves nothing.
+    A controller that reports its clock is believed. Where it reports no skew, an event that was told before it had
+    happened is the proof all the same; one that is told late proves nothing.
     """
     with ledger.snapshot():
         reported = list(_reported(ledger, since_us, until_us))
@@ -67,22 +67,59 @@ def _reported(ledger: Ledger, since_us: int, until_us: int) -> Iterator[Reserved
             )  # fmt: skip
 
 
+def clock_steps(ledger: Ledger, *, since_us: int, until_us: int) -> Iterator[ReservedGap]:
+    """Machines whose clock was set while workloads ran that are told of on them, as the agent there has seen it.
+
+    A start that was told before the step, and an end after it, are not on one clock: each of these intervals may be
+    wrong by as much as the step. What a controller elsewhere tells, by a clock of its own, may be right all the same.
+    """
+    every = workloads.clock_steps(ledger.connection)
+    steps = [step for step in every if step.since_us < until_us and step.until_us > since_us]
+    if not steps:
+        return
+    with reading(ledger, ledger.marks()) as read:
+        for host, of_host in groupby(steps, key=lambda step: step.host):
+            told = [_step_of(ledger, read, step) for step in of_host]
+            hurt = [(step, names) for step, names in told if names]
+            if hurt:
+                running = several(len(set().union(*(names for _, names in hurt))), "running workload")
+                sentences = "; ".join(dict.fromkeys(step.detail for step, _ in hurt))
+                yield ReservedGap(
+                    reason=ReservedReason.CLOCK_SKEW, what=host,
+                    seconds=sum(len(names) * (step.until_us - step.since_us) for step, names in hurt) // SECOND_US,
+                    since_us=min(step.since_us for step, _ in hurt), until_us=max(step.until_us for step, _ in hurt),
+                    detail=f"{sentences}, under {running} told on it",
+                )  # fmt: skip
+
+
+def _step_of(ledger: Ledger, read: Reading, step: Watch) -> tuple[Watch, set[str]]:
+    """The workloads that ran while the clock of a machine was set, and are told of on it."""
+    read.want((), 0)
+    read.want_living(hour_floor(step.since_us), step.until_us + 1)
+    read.derive((), until_us=step.until_us + 1, cut=False)
+    running = {held.workload for held in read.held(step.since_us, step.until_us + 1) if not held.is_declared}
+    told = workloads.events_since_begin(ledger.connection, dict.fromkeys(running, step.since_us))
+    names = {
+        name for name, events in told.items()
+        if any(event.writer.startswith(f"{step.host}.") and not event.is_declared for event in events)
+    }  # fmt: skip
+    return step, names
+
+
 def passed_through(ledger: Ledger, *, since_us: int, until_us: int) -> Iterator[ReservedGap]:
     """Devices without a UUID that were reserved in a window: how long, and that nobody can see what for."""
     held: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    with ledger.snapshot():
-        placements = {
-            row.placement: [device for device in json.loads(row.devices) if is_address(device)]
-            for row in workloads.placements_by_place(ledger.connection)
-        }
-        on_address = {key: devices for key, devices in placements.items() if devices}
-        names = workloads.placed_on(ledger.connection, on_address)
-        events = workloads.events_since_begin(ledger.connection, dict.fromkeys(names, since_us))
-    for told in events.values():
-        for stay in intervals(told):
-            end_us = until_us if isinstance(stay.until_us, Missing) else stay.until_us
-            low_us, high_us = max(stay.since_us, since_us), min(end_us, until_us)
-            for device in on_address.get(stay.placement, ()) if low_us < high_us else ():
+    rows = workloads.placements_by_place(ledger.connection)
+    placed = {row.placement: [device for device in json.loads(row.devices) if is_address(device)] for row in rows}
+    on_address = {key: devices for key, devices in placed.items() if devices}
+    if not on_address:
+        return
+    with reading(ledger, ledger.marks()) as read:
+        read.want(workloads.placed_on(ledger.connection, on_address), hour_floor(since_us))
+        read.derive((), until_us=until_us, cut=False)
+        for stay in read.held(since_us, until_us, on_address):
+            low_us, high_us = max(stay.since_us, since_us), min(stay.counted_us, until_us)
+            for device in on_address[stay.placement] if low_us < high_us else ():
                 held[device].append((low_us, high_us))
     for device, spans in sorted(held.items()):
         yield ReservedGap(

@@ -1,6 +1,6 @@
 """What reservations do not tell in a window, sized: the part of ``blind`` that reads lifecycle events.
 
-Devices without a UUID are reserved like any other, and whether two sources reserve the same one cannot be told.
+What is in doubt because of who tells it, or of what, stands in :mod:`.blind_controllers`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from gpuledger.model.reasons import ReservedReason
 from gpuledger.model.reserved import Difference, ReservedGap
 from gpuledger.model.rows import Pass
 from gpuledger.model.workload_rows import WorkloadEvent
+from gpuledger.operations.blind_controllers import clock_skews, clock_steps, passed_through
 from gpuledger.operations.correct import due
 
 _MISSED_BEATS = 2
@@ -25,7 +26,8 @@ _MISSED_BEATS = 2
 
 
 def reserved_gaps(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) -> list[ReservedGap]:
-    """Time without a placement, silent sources, devices reserved twice, and differences that no pass books."""
+    """Time without a placement, silent sources, devices reserved twice or unseen, clocks that are off, and differences
+    that no pass books."""
     if isinstance(ledger.last_moment((WorkloadEvent,)), Missing) or since_us >= until_us:
         return []
     with reading(ledger, ledger.marks()) as read:
@@ -38,6 +40,9 @@ def reserved_gaps(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) 
         read.derive((), until_us=until_us, cut=False)
         gaps = [*_unplaced(read, since_us, until_us), *_silent(read, silent, since_us, until_us)]
         gaps += _double(read, since_us, until_us) if several_sources else ()
+    gaps += clock_skews(ledger, since_us=since_us, until_us=until_us)
+    gaps += clock_steps(ledger, since_us=since_us, until_us=until_us)
+    gaps += passed_through(ledger, since_us=since_us, until_us=until_us)
     gaps += _late(late_differences(ledger, since_us=since_us, until_us=until_us, now_us=now_us))
     return gaps
 

@@ -19,8 +19,6 @@ from gpuledger.ledger.store import Ledger
 from gpuledger.model.lake import TEXTS, ExportReport, Manifest, month_of, month_span
 from gpuledger.model.missing import Missing
 
-_EVENTS = "workload_event"
-
 
 def export_parquet(
     ledger: Ledger,
@@ -57,8 +55,13 @@ def export_parquet(
         before = Lake.open_if_there(folder)
         with ledger.snapshot():
             return _Export(ledger, folder, before, now_us=now_us).run(
-                chosen, _window(since_us, until_us), progress or (lambda done, of: None)
+                chosen, _window(since_us, until_us), progress or _nothing
             )
+
+
+def _nothing(done: int, of: int) -> None:
+    """Nobody is looking."""
+    del done, of
 
 
 def _window(since_us: int | None, until_us: int | None) -> tuple[int, int]:
@@ -114,6 +117,7 @@ class _Export:
                 since_us=window[0],
                 until_us=window[1],
                 whole=self._is_whole(window),
+                all_tables=set(TABLES) <= set(tables),
                 marks={writer: number for writer, (number, _) in heads.items()},
                 heads=heads,
                 root="" if isinstance(root, Missing) else root,
@@ -162,10 +166,13 @@ class _Export:
 
     def _is_whole(self, window: tuple[int, int]) -> bool:
         """Whether every event up to the end of the window is in the lake, with what the rule needs beside it."""
-        names = set(self._files)
-        for table in (_EVENTS, "watch", "placement", "pass", "usage_record", "usage_correction"):
-            for month in self._held(table):
-                early = not month or not window[1] or month_span(month)[0] < window[1]
-                if early and self._name(table, month) not in names:
+        for table in ("workload_event", "watch", "placement", "pass", "usage_record", "usage_correction"):
+            for month, held in self._held(table).items():
+                if month and window[1] and month_span(month)[0] >= window[1]:
+                    continue
+                file = self._files.get(self._name(table, month))
+                if file is None and not held.rows:
+                    continue
+                if file is None or (file.rows, dict(file.numbers)) != (held.rows, held.numbers):
                     return False
         return True

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 
-from gpuledger.accounting.forgetting import chosen, lines, still_named
+from gpuledger.accounting.forgetting import NEVER_READ, chosen, lines, still_named
 from gpuledger.accounting.owners import Naming
 from gpuledger.errors import Misconfigured
+from gpuledger.ledger.reserved import reading
 from gpuledger.ledger.store import Ledger
 from gpuledger.ledger.verify import verify_ledger
+from gpuledger.metering.lifecycles import NEVER_LIVED, OpenLife
 from gpuledger.model.durations import several
 from gpuledger.model.forgetting import Choice, ForgetReport
-from gpuledger.model.lifecycle import ENDED
 from gpuledger.model.meters import GPU_CONTEXT
 from gpuledger.model.missing import Missing
 from gpuledger.model.problem import Problem
@@ -82,7 +83,9 @@ def forget(
 def _last_seen(ledger: Ledger, before_us: int | Missing, now_us: int) -> tuple[dict[str, int], dict[str, int]]:
     """By key, when its text was last read, and when one of its processes was last seen alive, as far as it matters.
 
-    A workload's text is read with each of its events, and alive until its last one is a stop.
+    A workload's text is read with each event that names it, void or not. While the workload is open every text of
+    its life is in use: an hour is named by the text of the event that placed it. That is until now; of a controller
+    with a heartbeat until its last beat, and of declared history until it was known.
 
     Looks tell of a daemon that was read months ago; only those since ``before_us`` can keep its text.
     """
@@ -91,14 +94,19 @@ def _last_seen(ledger: Ledger, before_us: int | Missing, now_us: int) -> tuple[d
     for row in ledger.scan(ProcessIdentity):
         read_us[row.text_key] = max(row.seen_at_us, read_us.get(row.text_key, row.seen_at_us))
         processes.setdefault((row.host, row.boot_id, row.pid, row.start_ticks), set()).add(row.text_key)
-    stands: dict[str, WorkloadEvent] = {}
+    lives: dict[str, OpenLife] = {}
     for event in ledger.scan(WorkloadEvent, order="time"):
         read_us[event.subject] = max(event.at_us, read_us.get(event.subject, event.at_us))
-        stands[event.workload] = event
+        lives[event.workload] = lives.get(event.workload, NEVER_LIVED).followed_by(event)
     seen_us = dict(read_us)
-    for event in stands.values():
-        if event.state not in ENDED:
-            seen_us[event.subject] = now_us  # it holds devices, or waits for them
+    if lives:
+        with reading(ledger, ledger.marks()) as read:
+            beats = read.beats
+        for life in lives.values():
+            beat = beats.get(life.source, NEVER_READ)
+            known_us = life.at_us if life.is_declared else now_us
+            for key in life.subjects:
+                seen_us[key] = max(seen_us[key], known_us if isinstance(beat, Missing) else min(beat, now_us))
     if not isinstance(before_us, Missing):
         for look in ledger.scan(Sighting, since_us=before_us):
             for key in processes.get((look.host, look.boot_id, look.pid, look.start_ticks), ()):

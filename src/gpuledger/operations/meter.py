@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 
 from gpuledger.errors import Unavailable
 from gpuledger.ledger.appending import Appended
+from gpuledger.ledger.reserved import Reading
 from gpuledger.ledger.store import Ledger
 from gpuledger.ledger.stored_rows import StoredRows
 from gpuledger.metering.derive import derive
@@ -33,6 +34,7 @@ from gpuledger.model.rows import (
 )
 from gpuledger.operations.evidence import covered_spans, is_covered, load_evidence, of_processes
 from gpuledger.operations.meter_reserved import ReservedPart, reserved_parts
+from gpuledger.operations.reserved_windows import MakeReading
 from gpuledger.operations.touched import touched_hours
 
 _TRIES = 5
@@ -43,18 +45,20 @@ _CHUNK_HOURS = 24
 
 
 def meter(
-    ledger: Ledger, *, now_us: int, writer: str, progress: Callable[[int, int], None] | None = None
-) -> MeterReport:
+    ledger: Ledger, *, now_us: int, writer: str, progress: Callable[[int, int], None] | None = None,
+    make: MakeReading = Reading,
+) -> MeterReport:  # fmt: skip
     """Run one pass for the time ``now_us``.
 
     Args:
         ledger: open for appending.
         writer: chain to write to, ``HOST.meter``.
         progress: called with hours done and hours in all.
+        make: makes the readings of reserved time that closed, where the rule runs on another engine.
     """
     run = _Run(ledger, writer=writer, now_us=now_us)
     for _ in range(_TRIES):
-        if _pass(ledger, run, now_us=now_us, writer=writer, progress=progress):
+        if _pass(ledger, run, now_us=now_us, writer=writer, progress=progress, make=make):
             return run.report()
     raise Unavailable(
         "passes-collide", f"{_TRIES} passes in a row were overtaken by others", hint="gpuledger meter   (again, later)"
@@ -103,7 +107,10 @@ class _Run:
         )
 
 
-def _pass(ledger: Ledger, run: _Run, *, now_us: int, writer: str, progress: Callable[[int, int], None] | None) -> bool:
+def _pass(
+    ledger: Ledger, run: _Run, *, now_us: int, writer: str, progress: Callable[[int, int], None] | None,
+    make: MakeReading,
+) -> bool:  # fmt: skip
     """One try: False when another pass was booked while this one derived, so that what it derived is old."""
     passes = list(ledger.scan(Pass))
     spans = covered_spans(passes)
@@ -115,7 +122,7 @@ def _pass(ledger: Ledger, run: _Run, *, now_us: int, writer: str, progress: Call
     left = sorted(hours)
     booked_before = 0
     since_us = min([open_us, *(hour for hour in hours if not is_covered(spans, hour))])
-    for part in reserved_parts(ledger, passes, marks, now_us=now_us):
+    for part in reserved_parts(ledger, passes, marks, now_us=now_us, make=make):
         run.late += len(part.booking.late)
         run.reserved_hours += part.hours
         is_last = part.until_us >= max(open_us, closed_us)

@@ -1,8 +1,8 @@
 """``meter --lake``: the events of a lake to records of reserved time, Parquet to Parquet.
 
 A lake is a copy, so what is derived here is no record of the ledger: it stands in ``derived_record/``, by writer
-``lake``, and says what the events come to now, late ones included, hour by hour. Exported records and corrections add up
-to the same where every difference was booked; ``--check`` shows where they do not.
+``lake``, and says what the events come to now, late ones included, hour by hour. Exported records and corrections add
+up to the same where every difference was booked; ``--check`` shows where they do not.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from gpuledger.model.reserved import Booking, ReservedTime
 from gpuledger.model.rows import Pass
 from gpuledger.model.workload_rows import PlacementRow
 from gpuledger.operations.finality import Finality
-from gpuledger.operations.reserved_windows import windows
+from gpuledger.operations.reserved_windows import MakeReading, windows
 from gpuledger.operations.touched import seen_by
 
 RECORDS_AT_ONCE = 300_000
@@ -51,7 +51,7 @@ class ReservedPart:
 
 
 def reserved_parts(
-    ledger: Ledger, passes: Sequence[Pass], marks: Mapping[str, int], *, now_us: int
+    ledger: Ledger, passes: Sequence[Pass], marks: Mapping[str, int], *, now_us: int, make: MakeReading = Reading
 ) -> Iterator[ReservedPart]:
     """What a pass for the time ``now_us`` books of reserved time, out of events numbered up to ``marks``.
 
@@ -62,11 +62,12 @@ def reserved_parts(
         passes: all that were booked.
         marks: where the evidence ends, by writer.
         now_us: the time of the pass.
+        make: makes the readings of hours that closed, where the rule runs on another engine.
     """
     closed_us = closed_until(now_us)
     finality = Finality(passes, now_us=now_us)
     if not finality.spans:
-        yield from _Backlog(ledger, marks, Missing("no pass was before"), closed_us, now_us).parts()
+        yield from _Backlog(ledger, marks, Missing("no pass was before"), closed_us, now_us, make).parts()
         return
     open_us = finality.spans[-1][1]
     late: ReservedPart | None = _late_part(ledger, finality, seen_by(passes), marks, now_us=now_us)
@@ -77,7 +78,7 @@ def reserved_parts(
     if not isinstance(late.ready, Missing):
         yield late
         late = None
-    for part in _Backlog(ledger, marks, open_us, closed_us, now_us).parts():
+    for part in _Backlog(ledger, marks, open_us, closed_us, now_us, make).parts():
         yield part if late is None else _together(late, part)
         late = None
 
@@ -103,22 +104,27 @@ class _Backlog:
 
     Args:
         open_us: where they begin; Missing where no pass was before: with the first event.
+        make: makes the reading.
     """
 
     def __init__(
-        self, ledger: Ledger, marks: Mapping[str, int], open_us: int | Missing, closed_us: int, now_us: int
-    ) -> None:
+        self, ledger: Ledger, marks: Mapping[str, int], open_us: int | Missing, closed_us: int, now_us: int,
+        make: MakeReading,
+    ) -> None:  # fmt: skip
         self._ledger = ledger
         self._marks = marks
         self._open_us = open_us
         self._closed_us = closed_us
         self._now_us = now_us
+        self._make = make
 
     def parts(self) -> Iterator[ReservedPart]:
         """Each to be booked before the next is asked for."""
         begin_us = from_us = self._begin()
         waiting: ReservedPart | None = None
-        for window in windows(self._ledger, self._marks, begin_us, self._closed_us, cut_us=self._closed_us):
+        for window in windows(
+            self._ledger, self._marks, begin_us, self._closed_us, cut_us=self._closed_us, make=self._make
+        ):
             read, span = window.read, (window.since_us, window.last_us)
             with self._ledger.snapshot():
                 known = placements(read, read.placed())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpuledger.ledger.reserved import Reading, make_relations
@@ -12,6 +12,10 @@ from gpuledger.model.moments import HOUR_US, hour_floor
 
 EVENTS_AT_ONCE = 150_000
 """Events of a window, at most, save within one hour: their intervals are derived together."""
+
+
+MakeReading = Callable[[Ledger, Mapping[str, int]], Reading]
+"""Makes a reading out of rows numbered up to marks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +43,15 @@ class Window:
             yield range(start_us, min(start_us + step_us, self.last_us), HOUR_US)
 
 
-def windows(ledger: Ledger, marks: Mapping[str, int], since_us: int, until_us: int, *, cut_us: int) -> Iterator[Window]:
+def windows(
+    ledger: Ledger,
+    marks: Mapping[str, int],
+    since_us: int,
+    until_us: int,
+    *,
+    cut_us: int,
+    make: MakeReading = Reading,
+) -> Iterator[Window]:
     """The hours of [since, until), in the order of time. Between two windows the ledger may be written.
 
     Args:
@@ -47,6 +59,7 @@ def windows(ledger: Ledger, marks: Mapping[str, int], since_us: int, until_us: i
         marks: where the evidence ends, by writer.
         since_us, until_us: whole hours.
         cut_us: where time that nothing ends is cut.
+        make: makes the reading, where the rule runs on another engine.
     """
     make_relations(ledger)
     read: Reading | None = None
@@ -54,7 +67,7 @@ def windows(ledger: Ledger, marks: Mapping[str, int], since_us: int, until_us: i
     while at_us < until_us:
         with ledger.snapshot():
             is_first = read is None
-            read = read or Reading(ledger, marks)
+            read = read or make(ledger, marks)
             told_us = read.event_after(at_us, EVENTS_AT_ONCE)
             end_us = until_us if isinstance(told_us, Missing) else max(hour_floor(told_us), at_us + HOUR_US)
             end_us = min(end_us, until_us)

@@ -243,13 +243,17 @@ def provisional(found: Quantity, grain: Grain) -> Amount:
 
 def policies(ledger: Ledger, *, now_us: int) -> list[tuple[int, Policy]]:
     """Every applied version, understood, in the order in which they were applied."""
-    found = sorted(ledger.scan(PolicyVersion), key=lambda row: row.version)
+    return understood(ledger.scan(PolicyVersion), now_us=now_us)
+
+
+def understood(rows: Iterable[PolicyVersion], *, now_us: int) -> list[tuple[int, Policy]]:
+    """As :func:`policies`, of rows at hand."""
     return [
         (
             row.effective_from_us,
             policy_file.parse(row.document, path=f"policy {row.version}", now_us=row.applied_at_us, is_stored=True)[0],
         )
-        for row in found
+        for row in sorted(rows, key=lambda row: row.version)
         if row.applied_at_us <= now_us
     ]
 

@@ -5,7 +5,7 @@ A late stop is shown before it is booked; hours that are still open are derived 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuledger.accounting.amounts import Grain, grain_for
 from gpuledger.accounting.owners import Naming
@@ -178,6 +178,11 @@ def _parts(since_us: int, until_us: int) -> list[tuple[int, int]]:
 
 def owned_times(ledger: Ledger, *, since_us: int, until_us: int) -> list[OwnedTime]:
     """Physical devices as evidence knows them in a window: from the first sight on, save while they were lost."""
+    return owned_of(ledger.scan(DeviceEvent, order="time"), since_us=since_us, until_us=until_us)
+
+
+def owned_of(events: Iterable[DeviceEvent], *, since_us: int, until_us: int) -> list[OwnedTime]:
+    """As :func:`owned_times`, of events in the order of time."""
     known: dict[tuple[str, str], DeviceEvent] = {}
     found: list[OwnedTime] = []
 
@@ -191,7 +196,7 @@ def owned_times(ledger: Ledger, *, since_us: int, until_us: int) -> list[OwnedTi
                 )
             )  # fmt: skip
 
-    for event in ledger.scan(DeviceEvent, order="time"):
+    for event in events:
         if event.parent:
             continue
         before = known.pop((event.host, event.device), None)

@@ -52,7 +52,7 @@ def to_json(report: ReservedReport) -> dict[str, Json]:
         "total": total if report.answered else None,
         "owned": None if isinstance(total_owned, Missing) else _three(total_owned),
         "provisional": _three(report.provisional),
-        "gaps": gaps_to_json(report.gaps),
+        "gaps": gaps_to_json(report.gaps) if report.looked_for_gaps else None,
         "note": report.note,
     }
 

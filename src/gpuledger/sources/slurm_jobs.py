@@ -18,12 +18,14 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US, iso
 from gpuledger.model.problem import Problem
 from gpuledger.sources import slurm_json, slurm_sacct
-from gpuledger.sources.slurm_rows import HINT, Findings, SlurmRow, SlurmRows
+from gpuledger.sources.slurm_rows import HINT, TOLD_TWICE, Doubt, Findings, SlurmRow, SlurmRows
 from gpuledger.sources.slurm_runs import BROKE, ENDED, KNOWN, OPEN, WAITING, each_run_once, waits_from
 from gpuledger.sources.slurm_steps import find_missing
 from gpuledger.sources.slurm_tres import UNTYPED, Held, held
 
 SOURCE = "slurm"
+
+TWICE = "was shown twice by the local clock"
 
 TOLERANCE_S = 2
 """End less start may differ so much from Elapsed: the two are rounded apart."""
@@ -173,7 +175,7 @@ class _Builder:
             self._findings.add(Problem(code="end-missing", message=message), row.line)
             return
         parts = self._parts(row, given, asked)
-        if not parts:
+        if not parts or self._is_too_doubtful(row):
             return
         self._check_elapsed(row, row.start_us)
         self._note_suspended(row, parts)
@@ -181,6 +183,28 @@ class _Builder:
         wanted = "" if (type_name := _class_asked(asked)) == UNTYPED else type_name
         for place, part in enumerate(parts):
             self._add_run(row, row.start_us, end_us, part, given, wanted, place if len(parts) > 1 else -1)
+
+    def _is_too_doubtful(self, row: SlurmRow) -> bool:
+        """Whether local times leave open how long a run was; where only its place is open, that is told."""
+        if not row.doubt:
+            return False
+        message = f"job {row.job}: an hour {TWICE}, and "
+        if row.state in OPEN:
+            message += "its end will tell which is meant; it is left out until then"
+        elif row.doubt is Doubt.LENGTH:
+            message += "nothing tells which is meant, so not how long it ran; it is left out"
+        else:
+            message += "it may lie in either; how long it ran is sure, so it is counted, in the first"
+        self._findings.add(Problem(code="ambiguous-local-time", message=message), row.line)
+        return row.doubt is Doubt.LENGTH
+
+    def _waits_from(self, row: SlurmRow, *, tell: bool = True) -> int | Missing:
+        """Since when a job could have started; told where two readings leave that open."""
+        waits_us = waits_from(row)
+        if waits_us == TOLD_TWICE and tell:
+            message = f"job {row.job}: an hour {TWICE}, so since when it waited is unknown"
+            self._findings.add(Problem(code="ambiguous-local-time", message=message), row.line)
+        return waits_us
 
     def _parts(self, row: SlurmRow, given: Held, asked: Held) -> list[tuple[str, int, Fraction]]:
         """What a run held: class, number and share of devices; more than one where it held several classes."""
@@ -221,7 +245,7 @@ class _Builder:
             placement = Placement(class_name=class_name, machine=machine, count=count, share=share)
             self._placements[key] = placement
         labels = plain = self._labels(row)
-        waits_us = waits_from(row)
+        waits_us = self._waits_from(row, tell=number < 1)
         if not isinstance(waits_us, Missing):
             self._say(row, workload, State.PENDING, min(waits_us, start_us), asked, labels)
         if given.nodes > 1:
@@ -245,8 +269,12 @@ class _Builder:
         if not (asked.count or asked.shards or asked.mps or self._include_cpu):
             self._without_gpu += 1
             return
+        if row.state in ENDED and row.doubt:
+            message = f"job {row.job}: an hour {TWICE}, so until when it waited is unknown; it is left out"
+            self._findings.add(Problem(code="ambiguous-local-time", message=message), row.line)
+            return
         self._waiting += 1
-        waits_us, workload, labels = waits_from(row), self._job(row), self._labels(row)
+        waits_us, workload, labels = self._waits_from(row), self._job(row), self._labels(row)
         if isinstance(waits_us, Missing):
             return
         wanted = _class_asked(asked) or CPU

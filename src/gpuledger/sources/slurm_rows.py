@@ -6,6 +6,7 @@ Between the parsers (``slurm_sacct``, ``slurm_json``) and ``slurm_jobs``, which 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US
@@ -16,10 +17,23 @@ MOST_PROBLEMS = 20
 
 NOT_TOLD = Missing("sacct: not told")
 
+TOLD_TWICE = Missing("sacct: an hour that the local clock showed twice, and nothing tells which is meant")
+"""A moment of asking that two readings leave open."""
+
 HINT = (
     "what is understood: sacct -a -P --format=JobID,Cluster,User,Account,Partition,QOS,State,Submit,Eligible,"
     "Start,End,ElapsedRaw,Suspended,ReqTRES,AllocTRES,NodeList; or sacct -a --json"
 )
+
+
+class Doubt(StrEnum):
+    """What local times leave open of a run, where the clock showed an hour twice and the row does not tell which."""
+
+    NONE = ""
+    PLACE = "place"
+    """How long it was is sure, and not when: by the width of the step that the clock was set back."""
+    LENGTH = "length"
+    """How long it was is not told either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +47,7 @@ class SlurmRow:
         cluster, user, account, partition, qos: as told; may be empty.
         state: Slurm's word alone, ``CANCELLED`` without who did it.
         submit_us, eligible_us, start_us, end_us: microseconds UTC; Missing where Slurm knows none.
+        doubt: of start and end, which then are the earliest that they can be.
         elapsed_s: seconds from start to end, or to the dump, less ``suspended_s``.
         suspended_s: seconds it was suspended.
         allocated, requested: TRES strings; empty where there are none.
@@ -52,6 +67,7 @@ class SlurmRow:
     eligible_us: int | Missing = NOT_TOLD
     start_us: int | Missing = NOT_TOLD
     end_us: int | Missing = NOT_TOLD
+    doubt: Doubt = Doubt.NONE
     elapsed_s: int | Missing = NOT_TOLD
     suspended_s: int | Missing = NOT_TOLD
     allocated: str = ""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gpuledger.model.missing import Missing
 from gpuledger.model.problem import Problem
-from gpuledger.sources.slurm_rows import Findings, SlurmRow
+from gpuledger.sources.slurm_rows import TOLD_TWICE, Findings, SlurmRow
 
 WAITING = frozenset({"PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 """Not started."""
@@ -55,7 +55,8 @@ def each_run_once(rows: Sequence[SlurmRow], findings: Findings) -> list[SlurmRow
 
 def waits_from(row: SlurmRow) -> int | Missing:
     """Since when a job could have started: a dependency or a begin time holds it without waiting for capacity."""
-    return row.submit_us if isinstance(row.eligible_us, Missing) else row.eligible_us
+    is_told = not isinstance(row.eligible_us, Missing) or row.eligible_us == TOLD_TWICE
+    return row.eligible_us if is_told else row.submit_us
 
 
 def _has_started(row: SlurmRow, last_start_us: int) -> bool:

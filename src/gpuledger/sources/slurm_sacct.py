@@ -183,12 +183,7 @@ class _Dump:
             base, _, step = cells[job].partition(".")
             elapsed_s = seconds(cells[elapsed])
             suspended_s = seconds(cells[suspended]) if cells[suspended] else NOT_TOLD
-            start_us, end_us, sure = self._times.span(cells[start], cells[end], elapsed_s, suspended_s)
-            if not sure and not step:
-                message = f"job {base}: a time in the hour that the clock showed twice, and Elapsed does not tell which"
-                self._findings.add(
-                    Problem(code="ambiguous-local-time", message=f"{message}; the earlier is taken"), record.line
-                )
+            start_us, end_us, doubt = self._times.span(cells[start], cells[end], elapsed_s, suspended_s)
             return SlurmRow(
                 line=record.line,
                 job=base,
@@ -199,10 +194,11 @@ class _Dump:
                 partition=clean(cells[partition]),
                 qos=clean(cells[qos]),
                 state=cells[state].partition(" ")[0].rstrip("+"),
-                submit_us=self._times.moment(cells[submit]),
-                eligible_us=self._times.moment(cells[eligible]),
+                submit_us=self._times.asked(cells[submit], start_us),
+                eligible_us=self._times.asked(cells[eligible], start_us),
                 start_us=start_us,
                 end_us=end_us,
+                doubt=doubt,
                 elapsed_s=elapsed_s,
                 suspended_s=suspended_s,
                 allocated=clean(cells[allocated]),

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from gpuledger.errors import Misconfigured
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import SECOND_US, to_datetime, to_us
-from gpuledger.sources.slurm_rows import NOT_TOLD
+from gpuledger.model.moments import CLOCK_TOLERANCE_US, SECOND_US, to_datetime, to_us
+from gpuledger.sources.slurm_rows import NOT_TOLD, TOLD_TWICE, Doubt
 
 ABSENT_TIMES = frozenset({"", "unknown", "none", "n/a", "(null)", "0"})
 """What stands for no time: not yet, or never. Compared in lower case."""
@@ -68,15 +68,17 @@ class Times:
             found = self._known[text] = self._read(text.strip())
         return found
 
-    def moment(self, text: str) -> int | Missing:
-        """The same where one meaning will do: the earlier.
+    def asked(self, text: str, start_us: int | Missing) -> int | Missing:
+        """A moment before a run, as of its asking: ``TOLD_TWICE`` where two are possible, both before the start.
 
         Raises:
             ValueError: not a time.
             Misconfigured: ``zone-needed``.
         """
         found = self.moments(text)
-        return found[0] if found else NOT_TOLD
+        if len(found) < 2:
+            return found[0] if found else NOT_TOLD
+        return found[0] if not isinstance(start_us, Missing) and start_us < found[1] else TOLD_TWICE
 
     def _read(self, text: str) -> tuple[int, ...]:
         if text.lower() in ABSENT_TIMES:
@@ -122,10 +124,11 @@ class Times:
 
     def span(
         self, start: str, end: str, elapsed_s: int | Missing, suspended_s: int | Missing
-    ) -> tuple[int | Missing, int | Missing, bool]:
-        """Start and end of a run, and whether that is surely what they mean.
+    ) -> tuple[int | Missing, int | Missing, Doubt]:
+        """Start and end of a run, and what of them is in doubt.
 
-        In the hour that the clock showed twice, the elapsed time tells which of the two is meant.
+        In the hour that the clock showed twice the row's own facts tell which is meant: start + elapsed = end, and
+        no end before its start. Where several readings agree with them, the earliest is given, and what they leave open.
 
         Raises:
             ValueError: not times.
@@ -133,17 +136,18 @@ class Times:
         """
         starts, ends = self.moments(start), self.moments(end)
         if len(starts) < 2 and len(ends) < 2:
-            return starts[0] if starts else NOT_TOLD, ends[0] if ends else NOT_TOLD, True
+            return starts[0] if starts else NOT_TOLD, ends[0] if ends else NOT_TOLD, Doubt.NONE
         if not starts or not ends:
-            return starts[0] if starts else NOT_TOLD, ends[0] if ends else NOT_TOLD, False
+            # an open run that is placed now could be another run to the next dump, which knows its end
+            return starts[0] if starts else NOT_TOLD, ends[0] if ends else NOT_TOLD, Doubt.LENGTH
         pairs = [(one, two) for one in starts for two in ends]
         if not isinstance(elapsed_s, Missing):
             lasted_us = (elapsed_s + (0 if isinstance(suspended_s, Missing) else suspended_s)) * SECOND_US
-            fits = [pair for pair in pairs if abs(pair[1] - pair[0] - lasted_us) <= SECOND_US]
-            # two fit where the whole run lies in the doubled hour: its length is sure, its place is not
+            fits = [pair for pair in pairs if abs(pair[1] - pair[0] - lasted_us) <= CLOCK_TOLERANCE_US]
             if fits:
-                return *fits[0], len(fits) == 1
-        return *next((pair for pair in pairs if pair[0] <= pair[1]), pairs[0]), False
+                return *fits[0], Doubt.NONE if len(fits) == 1 else Doubt.PLACE
+        possible = [pair for pair in pairs if pair[0] <= pair[1]] or pairs[:1]
+        return *possible[0], Doubt.NONE if len(possible) == 1 else Doubt.LENGTH
 
 
 @lru_cache(maxsize=65_536)

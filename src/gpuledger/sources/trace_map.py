@@ -21,7 +21,7 @@ WORDS: dict[str, str] = {
     "pending": "when it was asked for",
     "start": "when it began to hold its devices",
     "end": "when it let go of them",
-    "duration": "how long it held them, where no column tells the end",
+    "duration": "how long it held them: instead of the end, or beside it, to tell which hour of two it was",
     "devices": "how many devices, whole or shared",
     "device_ids": "which devices, by their ids",
     "instances": "how many times the devices of the row were taken",
@@ -202,8 +202,8 @@ def _columns(document: MappingReader) -> dict[str, tuple[str, ...]]:
     for word in ("id", "start"):
         if word not in found:
             raise columns.error("bad-map", f"`columns` lacks `{word}`", word, f"add {word}: COLUMN")
-    if ("end" in found) == ("duration" in found):
-        message = "a row needs an end or a duration, and not both"
+    if "end" not in found and "duration" not in found:
+        message = "a row needs an end or a duration"
         raise document.error("bad-map", message, "columns", "write end: COLUMN, or duration: COLUMN with its unit")
     return found
 

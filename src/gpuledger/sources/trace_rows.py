@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from gpuledger.errors import Misconfigured
+from gpuledger.model.addresses import device_named
 from gpuledger.model.lifecycle import CPU, Placement
+from gpuledger.model.moments import CLOCK_TOLERANCE_US, SECOND_US
 from gpuledger.model.problem import Problem
 from gpuledger.sources.trace_map import TraceMap
 from gpuledger.sources.trace_times import ZoneNeeded
@@ -142,7 +144,7 @@ class RowReader:
         since = starts or pending
         if not since:
             raise LeftOut(Problem(code="no-times", message="neither a start nor a time of asking"))
-        start_us, end_us = self._ends(since, cells)
+        start_us, end_us = self._ends(since, cells, told)
         if not starts:
             return start_us, None, self._at_trace_end(end_us, start_us, told)
         pending_us = pending[0] if pending else None
@@ -172,29 +174,48 @@ class RowReader:
             return ()
         return moments
 
-    def _ends(self, since: tuple[int, ...], cells: Sequence[str]) -> tuple[int, int | None]:
-        """Start and end, of those that the local clock leaves possible; the end None where it is not told."""
-        if "duration" in self._columns:
-            pairs: list[tuple[int, int | None]] = [(at_us, self._lasted(at_us, cells)) for at_us in since]
-        else:
-            ends = self._moments("end", cells)
-            pairs = [(at_us, end_us) for at_us in since for end_us in (ends or (None,))]
+    def _ends(self, since: tuple[int, ...], cells: Sequence[str], told: list[Problem]) -> tuple[int, int | None]:
+        """Start and end, of those that the local clock leaves possible; the end None where it is not told.
+
+        The row's own facts tell which hour of two is meant: start + duration = end, and no end before its start.
+        """
+        ends = self._moments("end", cells) if "end" in self._columns else ()
+        lasted_us = self._lasted(cells) if "duration" in self._columns else None
+        pairs: list[tuple[int, int | None]] = [(at_us, end_us) for at_us in since for end_us in ends]
+        if not ends:
+            pairs = [(at_us, None if lasted_us is None else at_us + lasted_us) for at_us in since]
         if pairs[0][1] is None and self._choice["without_end"] == "left-out":
             raise LeftOut(Problem(code="no-end", message="no end, and the map does not say that such rows are open"))
         possible = [pair for pair in pairs if pair[1] is None or pair[0] <= pair[1]]
         if not possible:
             raise LeftOut(Problem(code="end-before-start", message="it ends before it starts"))
-        if len(possible) > 1:
-            message = f"its local times can mean {len(possible)} spans: an hour {_TWICE}; declare `repeated_hour`"
-            raise LeftOut(Problem(code="ambiguous-local-time", message=message))
-        return possible[0]
+        if ends and lasted_us is not None:
+            fits = [pair for pair in possible if abs((pair[1] or 0) - pair[0] - lasted_us) <= CLOCK_TOLERANCE_US]
+            if not fits:
+                message = f"from start to end it is {_seconds(possible[0])} s, and its duration says"
+                message += f" {lasted_us // SECOND_US:,} s; start and end count"
+                told.append(Problem(code="elapsed-differs", message=message))
+            possible = fits or possible
+        if len(possible) == 1:
+            return possible[0]
+        if (
+            len({None if pair[1] is None else pair[1] - pair[0] for pair in possible}) == 1
+            and possible[0][1] is not None
+        ):
+            message = (
+                f"an hour {_TWICE}, and it may lie in either; how long it was is sure, so it is counted, in the first"
+            )
+            told.append(Problem(code="ambiguous-local-time", message=message))
+            return possible[0]
+        message = f"its local times can mean {len(possible)} spans: an hour {_TWICE}; declare `repeated_hour`"
+        raise LeftOut(Problem(code="ambiguous-local-time", message=message))
 
-    def _lasted(self, since_us: int, cells: Sequence[str]) -> int | None:
+    def _lasted(self, cells: Sequence[str]) -> int | None:
         text = self._cell("duration", cells)
         if not text:
             return None
         try:
-            return since_us + self._times.lasting(text, self._map.duration_unit)
+            return self._times.lasting(text, self._map.duration_unit)
         except ValueError as error:
             raise LeftOut(Problem(code="bad-time", message=f"duration: {error}")) from None
 
@@ -224,7 +245,11 @@ class RowReader:
         self, devices: str, device_ids: str, instances: str, share: str,
         class_name: str, region: str, machine: str, pool: str,
     ) -> Placement | None:  # fmt: skip
-        ids = tuple(sorted(set(_IDS_APART.split(device_ids)))) if device_ids else ()
+        names = {name for name in _IDS_APART.split(device_ids) if name}
+        try:
+            ids = tuple(sorted({device_named(name, machine) for name in names}))
+        except Misconfigured as error:
+            raise LeftOut(Problem(code="bad-placement", message=error.message)) from None
         count, part = self._counted(devices, ids, instances, share)
         class_name = self._map.classes.get(class_name, class_name)
         if not count:
@@ -284,3 +309,7 @@ class RowReader:
 _PLACING = ("devices", "device_ids", "instances", "share", "class", "region", "machine", "pool")
 _IDS_APART = re.compile(r"[\s,;|]+")
 _TWICE = "was shown twice by the local clock"
+
+
+def _seconds(span: tuple[int, int | None]) -> str:
+    return f"{((span[1] or span[0]) - span[0]) // SECOND_US:,}"
