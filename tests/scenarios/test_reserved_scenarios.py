@@ -8,9 +8,9 @@ answer:
 
 ``time``   ``HH:MM`` or ``HH:MM:SS.ffffff`` UTC of 2026-10-24; hours go past 24. ``ISO`` with an offset for a zone
 ``what``   a state; ``beat`` (of a source); ``clock`` (a source says how far it is ahead);
-           ``step`` (an agent saw its clock set, from then ``to=``); ``device`` (a GPU is seen); ``owner`` (of a host, by policy);
-           ``pass`` (a metering pass then); ``two-passes`` (two meters at once); ``correct`` (final hours, booked);
-           ``usage`` (``by=``, ``since=``, ``until=``, ``meter=``); ``blind``
+           ``step`` (an agent saw its clock set, from then ``to=``); ``device`` (a GPU is seen);
+           ``owner`` (of a host, by policy); ``pass`` (a metering pass then); ``two-passes`` (two meters at once);
+           ``correct`` (final hours, booked); ``usage`` (``by=``, ``since=``, ``until=``, ``meter=``); ``blind``
 ``where``  the machine, or ``-``
 details    ``class=`` ``share=`` ``devices=`` (a number, or UUIDs) ``user=`` ``team=`` ``qos=`` ``source=`` ``declared``
 """
