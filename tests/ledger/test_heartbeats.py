@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from control_plane import ControlPlane
-from gpuledger.ledger.heartbeats import interval_us, last, sources
 from gpuledger.ledger.engine import bare_cursor
+from gpuledger.ledger.heartbeats import interval_us, last, sources
 from gpuledger.model.missing import Missing
 
 EVERY_STORE = True

@@ -35,8 +35,8 @@ def test_a_uuid_stays_as_it_is(uuid: str) -> None:
 
 @pytest.mark.parametrize(
     ("device", "lacks", "stands"),
-    [("0000:65:00.0", True, False), ("gpu0", True, False), ("lab-3/0000:65:00.0", False, True), ("GPU-1", False, False)],
-)  # fmt: skip
+    [("65:00.0", True, False), ("gpu0", True, False), ("lab-3/0000:65:00.0", False, True), ("GPU-1", False, False)],
+)
 def test_which_names_are_addresses(device: str, lacks: bool, stands: bool) -> None:
     """With a host, without one, and not at all."""
     assert (lacks_host(device), is_address(device)) == (lacks, stands)

@@ -8,16 +8,16 @@ from gpuledger.model.controller_clock import clock_row, offset_us, words
 
 
 @pytest.mark.parametrize(
-    ("clock_us", "status", "told"),
+    ("clock_us", "status", "side"),
     [
-        (10_000_000, "ok", "0 s ahead"),
-        (12_000_000, "ok", "2 s ahead"),
-        (12_000_001, "clock-skew", "2.0 s ahead"),
-        (3_000_000, "clock-skew", "7 s behind"),
+        (11_000_000, "ok", "ahead"),
+        (12_000_000, "ok", "ahead"),
+        (12_000_001, "clock-skew", "ahead"),
+        (3_000_000, "clock-skew", "behind"),
     ],
 )
-def test_a_clock_is_kept_with_its_offset(clock_us: int, status: str, told: str) -> None:
+def test_a_clock_is_kept_with_its_offset(clock_us: int, status: str, side: str) -> None:
     """In microseconds, with its sign; two seconds are no skew yet."""
     row = clock_row("cp", at_us=10_000_000, clock_us=clock_us)
     assert (row.status, offset_us(row)) == (status, clock_us - 10_000_000)
-    assert words(offset_us(row)).split()[-1] == told.split()[-1]
+    assert words(offset_us(row)).endswith(f" s {side}")

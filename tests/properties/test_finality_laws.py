@@ -32,10 +32,12 @@ FINAL_AFTER = 48 * HOUR
 
 workloads = st.sampled_from("abc")
 states = st.sampled_from(["pending", "provisioning", "booting", "running", "running", "stopping", "stopped", "failed"])
-late_quarters = st.one_of(st.integers(0, 8), st.integers(0, 300))
+late_quarters = st.one_of(st.integers(0, 8), st.integers(190, 300), st.integers(0, 500))
 machines = st.sampled_from([None, None, "n1", "n2"])
 told = st.tuples(st.just("tell"), workloads, states, late_quarters, machines)
-passed = st.tuples(st.just("pass"), st.sampled_from([1, 2, 5, 23, 47, 48, 60]))
+passed = st.tuples(st.just("pass"), st.sampled_from([1, 2, 23, 47, 48, 52]))
+ALREADY = [("tell", "a", "running", 300, "n1"), ("tell", "b", "running", 200, None), ("pass", 1)]
+"""What has happened before each story: two run, one of them nobody knows where, and some hours are recorded."""
 
 
 @cache
@@ -107,14 +109,14 @@ def expected(desk: Desk, beats: dict[str, int] | None = None) -> Held:
     return found
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.one_of(told, told, passed), max_size=16))
+@settings(max_examples=45, deadline=None)
+@given(st.lists(st.one_of(told, passed), max_size=12))
 def test_before_finality_the_events_are_right_and_after_it_the_records(steps) -> None:
     """Whatever order and lateness: a final hour never changes, save that time which had no placement finds one."""
     with tempfile.TemporaryDirectory() as folder:
         desk = Desk(folder)
         unplaced: set[tuple[str, int]] = set()
-        for step in [*steps, ("pass", 1)]:
+        for step in [*ALREADY, *steps, ("pass", 1)]:
             if step[0] == "tell":
                 _, workload, state, quarters, machine = step
                 desk.tell(workload, state, max(MIDNIGHT_US, desk.now_us - quarters * HOUR // 4), machine)
@@ -151,7 +153,7 @@ beating = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=45, deadline=None)
 @given(beating)
 def test_nothing_is_counted_beyond_the_last_beat_and_what_returns_is_counted_once(steps) -> None:
     """After each pass: what the events come to when open time is cut at the last beat. When it returns, the whole."""
@@ -176,7 +178,7 @@ def test_nothing_is_counted_beyond_the_last_beat_and_what_returns_is_counted_onc
         desk.plane.ledger.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(workloads, st.integers(0, 30 * 60), machines.filter(bool)), min_size=1, max_size=5),
     st.integers(0, 30 * 60),

@@ -205,12 +205,13 @@ def _loaded(text: str) -> object:
         at = found.start()
         lines.setdefault((found[1], _spelled(found[2])), deque()).append(line + found[0].count("\n"))
     has_braces = _OPEN in text or _CLOSE in text
+    wanted = tuple({key for key, _ in lines})
 
     def placed(value: dict[str, object]) -> dict[str, object]:
         if has_braces:
             value = {key: _braces(each) if isinstance(each, str) else each for key, each in value.items()}
-        if not LINED.isdisjoint(value):
-            for key in LINED.intersection(value):
+        for key in wanted:
+            if key in value:
                 each = value[key]
                 if isinstance(each, str) and (left := lines.get((key, each))):
                     value[key] = Text(each, left.popleft())

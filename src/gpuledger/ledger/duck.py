@@ -21,7 +21,7 @@ from gpuledger.errors import Unavailable
 from gpuledger.ledger import metered, parquet
 
 MEMORY_MIB = 400
-"""What DuckDB may hold itself; the rest of a process under 1 GB is Python, Arrow and what one operator exceeds it by."""
+"""What DuckDB may hold itself; the rest of 1 GB is for Python, Arrow, and what an operator takes beyond it."""
 
 THREADS = 4
 """At most: each has its own part of the sorts in memory."""

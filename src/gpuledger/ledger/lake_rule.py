@@ -2,8 +2,8 @@
 
 In: a lake. Out: records of closed hours, in the order of their hours and keys. Events are read by ranges of workloads,
 which are parts of the sorted files; the intervals found are put aside, and cut at the hours month by month, some days
-at a time. The rule is ``metering/reserved.sql`` and nothing else; what is added here is what a record carries beside the
-seconds: the placement's machine, the meters of its class, and the number and hash of the events behind it.
+at a time. The rule is ``metering/reserved.sql`` and nothing else; what is added here is what a record carries beside
+the seconds: the placement's machine, the meters of its class, and the number and hash of the events behind it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ _EVENTS = "workload_event"
 
 _ASIDE = """
 CREATE TABLE aside (
-    run BIGINT, whose BIGINT, workload VARCHAR, is_declared BIGINT, from_us BIGINT, since_us BIGINT, until_us BIGINT,
-    placement VARCHAR, subject VARCHAR, first_event VARCHAR, evidence_count BIGINT, evidence_hash VARCHAR, refs VARCHAR
+    run BIGINT, whose BIGINT, held BIGINT, workload VARCHAR, is_declared BIGINT, from_us BIGINT, since_us BIGINT,
+    until_us BIGINT, placement VARCHAR, subject VARCHAR, first_event VARCHAR, evidence_count BIGINT,
+    evidence_hash VARCHAR, refs VARCHAR
 );
 CREATE TABLE around (workload VARCHAR, hour_us BIGINT, refs VARCHAR[]);
-CREATE TABLE placed (place BIGINT, placement VARCHAR, machine VARCHAR);
+CREATE TABLE placed (place BIGINT, placement VARCHAR);
 CREATE TABLE meter_of (place BIGINT, meter_rank BIGINT, meter VARCHAR, host VARCHAR, device VARCHAR)"""
 
 # The hours in which a workload has several intervals: only there are there more events behind a row than three. The
@@ -67,14 +68,15 @@ JOIN workload_event AS e ON e.workload = s.workload AND e.at_us >= s.low_us
 GROUP BY s.workload, s.hour_us"""  # noqa: S608 constants
 
 
-# The evidence of an interval is that of each of its hours, save where several intervals lie in one: two or three events,
-# sorted. Functions on lists would take thrice as long, and this is done for each interval.
+# The evidence of an interval is that of each of its hours, save where several intervals lie in one: two or three
+# events, sorted. Functions on lists would take thrice as long, and this is done for each interval. ``whose`` stands for
+# a workload, ``held`` for what it holds: its placement, for one owner.
 _PUT_ASIDE = """
 INSERT INTO aside
-SELECT run + $before, $before + MIN(run) OVER (PARTITION BY workload), workload, is_declared, from_us, since_us, until_us,
-    placement, subject, first_event,
-    CASE WHEN first_event = begin_event THEN 1 ELSE 2 END + CASE WHEN end_event IS NULL THEN 0 ELSE 1 END,
-    SUBSTR(SHA256(refs), 1, 16), refs
+SELECT r.run + $before, w.run + $before, h.run + $before, r.workload, r.is_declared, r.from_us, r.since_us, r.until_us,
+    r.placement, r.subject, r.first_event,
+    CASE WHEN r.first_event = r.begin_event THEN 1 ELSE 2 END + CASE WHEN r.end_event IS NULL THEN 0 ELSE 1 END,
+    SUBSTR(SHA256(r.refs), 1, 16), r.refs
 FROM (
     SELECT *, CASE
         WHEN end_event IS NULL AND first_event = begin_event THEN first_event
@@ -86,19 +88,24 @@ FROM (
             || CHR(10) || GREATEST(first_event, begin_event, end_event)
     END AS refs
     FROM metered_run
-)"""
-
-# Whoever holds the same placement has the same key of a record: its order among all of them stands for both.
-_OF_MONTH = f"""
-CREATE OR REPLACE TEMP TABLE month_run AS
-SELECT a.*, p.place, DENSE_RANK() OVER (ORDER BY p.machine, p.place, a.subject) AS held
-FROM aside AS a JOIN placed AS p ON p.placement = a.placement
-WHERE a.since_us < $until AND a.until_us > $since"""  # noqa: F541 constants
+) AS r
+JOIN (SELECT workload, MIN(run) AS run FROM metered_run GROUP BY workload) AS w ON w.workload = r.workload
+JOIN (
+    SELECT workload, placement, subject, MIN(run) AS run FROM metered_run GROUP BY workload, placement, subject
+) AS h ON h.workload = r.workload AND h.placement = r.placement AND h.subject = r.subject"""
 
 # Two workloads share a subject only where no text names them: each is rounded by itself, then they are one record.
 _SHARED = """
-CREATE OR REPLACE TEMP TABLE shared AS
-SELECT held FROM month_run GROUP BY held HAVING MIN(whose) <> MAX(whose)"""
+CREATE TABLE shared AS
+SELECT placement, subject FROM aside GROUP BY placement, subject HAVING MIN(whose) <> MAX(whose)"""
+
+_OF_MONTH = """
+CREATE OR REPLACE TEMP TABLE month_run AS
+SELECT a.*, p.place, EXISTS (
+    SELECT 1 FROM shared AS s WHERE s.placement = a.placement AND s.subject = a.subject
+) AS is_shared
+FROM aside AS a JOIN placed AS p ON p.placement = a.placement
+WHERE a.since_us < $until AND a.until_us > $since"""
 
 # To cut, the rule only asks whether workloads, placements and subjects are the same: numbers tell that, in a tenth of
 # the room.
@@ -109,38 +116,39 @@ SELECT run, CAST(whose AS VARCHAR) AS workload, is_declared, from_us, since_us, 
 FROM month_run WHERE since_us < $until AND until_us > $since"""
 
 _RUNNING = """
-SELECT CAST(COALESCE(SUM(LEAST(until_us, $until) - GREATEST(since_us, $since)), 0) AS BIGINT), COUNT(*) FROM month_run"""
+SELECT CAST(COALESCE(SUM(LEAST(until_us, $until) - GREATEST(since_us, $since)), 0) AS BIGINT), COUNT(*)
+FROM month_run"""
+
+_SEVERAL = """
+SELECT 1 FROM metered_amount AS a JOIN month_run AS i ON i.run = a.run WHERE a.intervals > 1 OR i.is_shared LIMIT 1"""
 
 _FOUND = f"""
-SELECT a.hour_us, i.place, i.held, i.subject, a.amount_us // {SECOND_US} AS seconds, i.evidence_count, i.evidence_hash
+SELECT i.run, a.hour_us, i.place, i.subject, a.amount_us // {SECOND_US} AS seconds, i.evidence_count, i.evidence_hash
 FROM metered_amount AS a JOIN month_run AS i ON i.run = a.run
-WHERE a.amount_us >= {SECOND_US} AND a.intervals = 1"""  # noqa: S608 constants
-
-_UNSHARED = " AND i.held NOT IN (SELECT held FROM shared)"
+WHERE a.amount_us >= {SECOND_US} AND a.intervals = 1 AND NOT i.is_shared"""  # noqa: S608 constants
 
 # Several intervals in an hour, or several workloads under one key: the evidence is all events of the hour.
 _FOUND_SEVERAL = f"""
-SELECT hour_us, place, held, subject, CAST(SUM(seconds) AS BIGINT), LEN(LIST_DISTINCT(FLATTEN(LIST(refs)))),
+SELECT MIN(run), hour_us, place, subject, CAST(SUM(seconds) AS BIGINT), LEN(LIST_DISTINCT(FLATTEN(LIST(refs)))),
     SUBSTR(SHA256(ARRAY_TO_STRING(LIST_SORT(LIST_DISTINCT(FLATTEN(LIST(refs)))), CHR(10))), 1, 16)
 FROM (
-    SELECT a.hour_us, i.place, i.held, i.subject, a.amount_us // {SECOND_US} AS seconds,
+    SELECT i.run, a.hour_us, i.place, i.subject, a.amount_us // {SECOND_US} AS seconds,
         CASE WHEN a.intervals = 1 THEN STRING_SPLIT(i.refs, CHR(10)) ELSE LIST_APPEND(x.refs, i.first_event) END AS refs
     FROM metered_amount AS a JOIN month_run AS i ON i.run = a.run
     LEFT JOIN around AS x ON a.intervals > 1 AND x.workload = i.workload AND x.hour_us = a.hour_us
-    WHERE a.amount_us >= {SECOND_US} AND (a.intervals > 1 OR i.held IN (SELECT held FROM shared))
+    WHERE a.amount_us >= {SECOND_US} AND (a.intervals > 1 OR i.is_shared)
 )
-GROUP BY hour_us, place, held, subject"""  # noqa: S608 constants
+GROUP BY hour_us, place, subject"""  # noqa: S608 constants
 
 
-def _rows(*, is_shared: bool, has_several: bool) -> str:
-    found = _FOUND + (_UNSHARED if is_shared else "")
-    if is_shared or has_several:
-        found += f" UNION ALL {_FOUND_SEVERAL}"
+def _rows(*, has_several: bool) -> str:
+    """Records by hour, meter, machine, placement and workload: runs are numbered in the order of workloads."""
+    found = f"{_FOUND} UNION ALL {_FOUND_SEVERAL}" if has_several else _FOUND
     return f"""
 SELECT m.meter, f.hour_us, m.host, m.device, f.subject, '{RESERVED}' AS context, f.seconds AS quantity,
     CAST(f.evidence_count AS BIGINT) AS evidence_count, f.evidence_hash
 FROM ({found}) AS f JOIN meter_of AS m ON m.place = f.place
-ORDER BY f.hour_us, m.meter_rank, f.held"""  # noqa: S608 constants
+ORDER BY f.hour_us, m.meter_rank, f.place, f.run"""  # noqa: S608 constants
 
 
 class LakeRule:
@@ -191,6 +199,7 @@ class LakeRule:
             duck.run(_AROUND)
             duck.run(_PUT_ASIDE, {"before": duck.rows("SELECT COALESCE(MAX(run), 0) FROM aside")[0][0]})
         duck.clear("workload_event", "metered_workload")
+        duck.run(_SHARED)
         yield len(ranges), len(ranges)
 
     def months(self) -> list[str]:
@@ -209,8 +218,6 @@ class LakeRule:
         since_us, end_us = month_span(month)
         end_us = min(end_us, self._until_us)
         duck.run(_OF_MONTH, {"since": since_us, "until": end_us})
-        duck.run(_SHARED)
-        is_shared = bool(duck.rows("SELECT 1 FROM shared LIMIT 1"))
         running_us, runs = duck.rows(_RUNNING, {"since": since_us, "until": end_us})[0]
         hours = (end_us - since_us) // HOUR_US
         step_us = max(1, hours * ROWS_AT_ONCE // (running_us // HOUR_US + runs + 1)) * HOUR_US
@@ -223,8 +230,7 @@ class LakeRule:
                 {"since": low_us, "until": high_us},
             )
             duck.cut_runs()
-            has_several = bool(duck.rows("SELECT 1 FROM metered_amount WHERE intervals > 1 LIMIT 1"))
-            yield from duck.batches(_rows(is_shared=is_shared, has_several=has_several))
+            yield from duck.batches(_rows(has_several=bool(duck.rows(_SEVERAL))))
 
     def unplaced_us(self) -> int:
         """How long workloads ran nobody knows where."""
@@ -236,16 +242,15 @@ class LakeRule:
         if watches:
             self._duck.run(
                 "INSERT INTO metered_beat SELECT host, ARG_MAX(until_us, since_us) "  # noqa: S608 constants
-                f"FROM {files(watches)} WHERE source = 'controller' AND method = 'heartbeat' AND device = '' GROUP BY host"
+                f"FROM {files(watches)} WHERE source = 'controller' AND method = 'heartbeat' AND device = '' "
+                "GROUP BY host"
             )
 
     def _bring_placements(self) -> None:
         known = sorted(placements(self._lake).values(), key=lambda row: (row.machine, row.placement))
         meters = sorted({meter.name for row in known for meter in meters_of(row.class_name)})
         places = list(enumerate(known))
-        self._duck.fill(
-            "placed", ("place", "placement", "machine"), [(place, row.placement, row.machine) for place, row in places]
-        )
+        self._duck.fill("placed", ("place", "placement"), [(place, row.placement) for place, row in places])
         self._duck.fill(
             "meter_of",
             ("place", "meter_rank", "meter", "host", "device"),

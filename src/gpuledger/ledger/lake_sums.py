@@ -137,11 +137,9 @@ def _part(
     ]
     if not paths:
         return []
-    return [
-        f"SELECT r.subject, r.device, r.hour_us, r.{amount} AS amount, {provisional} AS provisional "  # noqa: S608
-        f"FROM {files(paths)} AS r "
-        f"WHERE r.meter = $meter AND r.hour_us >= $since AND r.hour_us < $until AND {condition}"
-    ]
+    columns = f"r.subject, r.device, r.hour_us, r.{amount} AS amount, {provisional} AS provisional"
+    hours = "r.hour_us >= $since AND r.hour_us < $until"
+    return [f"SELECT {columns} FROM {files(paths)} AS r WHERE r.meter = $meter AND {hours} AND {condition}"]  # noqa: S608
 
 
 _DIFFERENT = """

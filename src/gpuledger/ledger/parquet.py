@@ -123,7 +123,7 @@ def write(path: Path, table: str, batches: Iterable[Sequence[tuple[Any, ...]]], 
         named: as for :func:`schema_of`.
 
     Raises:
-        Unavailable: ``missing-extra``, ``lake-full``, ``lake-io``; nothing then stands under the name that did not before.
+        Unavailable: ``missing-extra``, ``lake-full``, ``lake-io``; then the name has what it had before.
     """
     schema = schema_of(table, named=named)
 

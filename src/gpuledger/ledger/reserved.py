@@ -255,11 +255,11 @@ class Reading(Lookups):
         What nothing ends runs on beyond the span, whether its source was heard or not.
         """
         statement = (
-            f"SELECT workload, source, is_declared, placement, since_us, "
-            f"CASE WHEN end_event IS NULL THEN {_FAR_AHEAD_US} ELSE until_us END, until_us FROM metered_run "
+            "SELECT workload, source, is_declared, placement, since_us, "
+            "CASE WHEN end_event IS NULL THEN :far_us ELSE until_us END, until_us FROM metered_run "
             "WHERE since_us < :until_us AND (end_event IS NULL OR until_us > :since_us) ORDER BY run"
         )
-        for rows in self._stream(statement, since_us=since_us, until_us=until_us):
+        for rows in self._stream(statement, since_us=since_us, until_us=until_us, far_us=_FAR_AHEAD_US):
             for workload, source, is_declared, placement, start_us, end_us, counted_us in rows:
                 if placements is None or placement in placements:
                     yield Held(workload, source, bool(is_declared), placement, start_us, end_us, counted_us)

@@ -136,7 +136,6 @@ class Ledger:
         writer: str,
         at_us: int,
         are_new: bool = False,
-        ready: Ready | None = None,
         scopes: Sequence[str] = (),
     ) -> Appended | None:
         """As :meth:`append`, with the rows that ``make`` gives once nobody else can judge.
@@ -157,14 +156,7 @@ class Ledger:
         self._refuse_reader()
         with self.mapped():
             return appending.append_made(
-                self._connection,
-                self._texts,
-                make,
-                writer=writer,
-                at_us=at_us,
-                are_new=are_new,
-                ready=ready,
-                scopes=scopes,
+                self._connection, self._texts, make, writer=writer, at_us=at_us, are_new=are_new, scopes=scopes
             )
 
     def append_if(
@@ -172,7 +164,8 @@ class Ledger:
     ) -> Appended | None:
         """As :meth:`append`, if ``provided`` holds once nobody else can append so; else None, and nothing is added.
 
-        What stands ``ready`` goes into the same transaction and link. It is for those who book what they derived: they exclude each other, and wait for no one who judges.
+        What stands ``ready`` goes into the same transaction and link. It is for those who book what they derived: they
+        exclude each other, and wait for no one who judges.
         """
         self._refuse_reader()
         with self.mapped():

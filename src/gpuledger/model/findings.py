@@ -47,7 +47,7 @@ class Where:
     Args:
         path: the file as the user named it, or the address of an endpoint.
         line: 1-based; 0 where the whole file is meant.
-        name: what stands there, for people: ``Tensor active per pod / A``, ``pod ns/name``, ``node gpu-7``; may be empty.
+        name: what stands there, for people: ``Tensor active per pod / A``, ``pod ns/name``; may be empty.
     """
 
     path: str
