@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: all demo test check format docs ebpf lock accept gpu-check bench bench-agent bench-usage bench-share bench-naming bench-metering bench-audit clean
+.PHONY: all demo test check format docs ebpf lock accept gpu-check bench bench-agent bench-usage bench-share bench-naming bench-metering bench-audit bench-lake clean
 
 all: check test
 
@@ -48,7 +48,7 @@ accept: $(STAMP)  ## rewrite the answers of the scenario tables; review the diff
 gpu-check: $(STAMP)  ## on a machine with a GPU, as root: under 5 minutes
 	@$(BIN)/python -m tests.gpu.gpu_check
 
-bench: bench-agent bench-usage bench-share bench-naming bench-metering bench-audit
+bench: bench-agent bench-usage bench-share bench-naming bench-metering bench-audit bench-lake
 
 bench-agent: $(STAMP)  ## the agent's CPU and memory against a bare loop and its peers
 	@$(BIN)/python bench/bench_agent.py
@@ -67,6 +67,9 @@ bench-audit: $(STAMP)  ## audits: 20,000 queries; a 100,000-line scrape against 
 
 bench-metering: $(STAMP)  ## reserved time against bare SQL: passes, transitions, a month of jobs; 5 minutes
 	@$(BIN)/python bench/bench_metering.py
+
+bench-lake: $(STAMP)  ## ten million events Parquet to Parquet, ten million records by team, against bare SQL; 10 minutes
+	@$(BIN)/python bench/bench_lake.py
 
 lock:  ## compile the hashed locks anew
 	@$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/python -m pip install --quiet pip-tools

@@ -1,8 +1,9 @@
-"""``make bench-share``: fair share of 5,000 users out of 200,000 hourly records.
+"""``make bench-share``: fair share of 5,000 users out of 200,000 hourly records; ``admit`` at 300 requests a second.
 
 The answer of ``fairshare``, read from the ledger each time, against a limit in seconds; beside it its parts, the whole
 command, and a hand-written loop over the same rows that decays them in floats and knows no policy. The ledger is built
-once and kept under ``--work``. Exit 1 when the limit is broken or the two sums of usage differ.
+once and kept under ``--work``. The second part is :mod:`admit_race`. Exit 1 when a limit is broken or the two sums of
+usage differ.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+import admit_race
 
 from gpuledger.accounting.fairshare import standings
 from gpuledger.ledger.schema import METADATA
@@ -45,14 +48,29 @@ HALF_LIFE_DAYS = 7
 def main() -> int:
     """Build what is missing, time it, and print."""
     words = _arguments()
-    words.work.mkdir(parents=True, exist_ok=True)
-    place = words.work / f"share-{words.users}-{_recipe()}.db"
     told: dict[str, Any] = {
         "machine": f"{os.cpu_count()} x {platform.machine()}, Python {platform.python_version()}, "
         f"SQLite {sqlite3.sqlite_version}",
         "broken": [],
     }
     _say(words, told["machine"])
+    if words.only != "admit":
+        _fair_share(words, told)
+    if words.only != "share":
+        admit_race.race(
+            told, lambda line: _say(words, line),
+            rate=words.rate, seconds=words.seconds, rounds=words.rounds, workers=words.workers,
+        )  # fmt: skip
+    for sentence in told["broken"] or ["all limits hold"]:
+        _say(words, f"LIMIT BROKEN: {sentence}" if told["broken"] else sentence)
+    if words.json:
+        print(json.dumps(told, indent=1))
+    return 1 if told["broken"] else 0
+
+
+def _fair_share(words: argparse.Namespace, told: dict[str, Any]) -> None:
+    words.work.mkdir(parents=True, exist_ok=True)
+    place = words.work / f"share-{words.users}-{_recipe()}.db"
     if not place.exists():
         _build(place, words, told)
     with Ledger.open(place, mode="read") as ledger:
@@ -82,11 +100,6 @@ def main() -> int:
         told["broken"].append(f"usage is {float(total)}, and by hand {by_hand}")
     if told["answer_seconds"] >= MOST_S:
         told["broken"].append(f"the answer takes {told['answer_seconds']} s, the limit is {MOST_S} s")
-    for sentence in told["broken"] or ["all limits hold, and the sums are equal"]:
-        _say(words, f"LIMIT BROKEN: {sentence}" if told["broken"] else sentence)
-    if words.json:
-        print(json.dumps(told, indent=1))
-    return 1 if told["broken"] else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -94,6 +107,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "gpuledger-bench", help="kept here")
     parser.add_argument("--users", type=int, default=5000)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--only", choices=("share", "admit"), help="one part")
+    parser.add_argument("--rate", type=int, default=300, help="admit: requests a second")
+    parser.add_argument("--seconds", type=int, default=10, help="admit: of a round")
+    parser.add_argument("--rounds", type=int, default=3, help="admit: of each side")
+    parser.add_argument("--workers", type=int, default=4, help="admit: processes that ask")
     parser.add_argument("--json", action="store_true", help="print the result as JSON, the talk on stderr")
     return parser.parse_args()
 

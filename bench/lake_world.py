@@ -23,18 +23,21 @@ TEAMS = 50
 WRITER = "lab.controller"
 
 _EVENTS = f"""
-SELECT '{WRITER}' AS writer, i * 5 + k AS number, printf('job-%08d', i) AS workload, k || '' AS event_id, k AS sequence,
-    state, at_us, at_us AS recorded_at_us, 'controller' AS source, 0 AS is_declared, sha256('subject' || i) AS subject,
+SELECT '{WRITER}' AS writer, i * 5 + k AS number, printf('job-%08d', i) AS workload, k || '' AS event_id,
+    k AS sequence, state, at_us, at_us AS recorded_at_us, 'controller' AS source, 0 AS is_declared, sha256('subject' || i) AS subject,
     '' AS requested_class, CASE WHEN k = 2 THEN substr(sha256('place' || hash(i * 17) % {PLACES}), 1, 32) ELSE '' END
         AS placement
 FROM (
     SELECT i, s.k, s.state, t + CASE s.k WHEN 1 THEN 0 WHEN 2 THEN 10 WHEN 3 THEN 60 WHEN 4 THEN 60 + d ELSE 61 + d END
         * {SECOND_US} AS at_us
     FROM (
-        SELECT i, {SINCE_US} + (hash(i) % (29 * 86400))::BIGINT * {SECOND_US} + (hash(i + 7) % {SECOND_US})::BIGINT AS t,
+        SELECT i,
+            {SINCE_US} + (hash(i) % (29 * 86400))::BIGINT * {SECOND_US} + (hash(i + 7) % {SECOND_US})::BIGINT AS t,
             60 + (hash(i * 31) % 14400)::BIGINT AS d
         FROM range($low, $high) AS r(i)
-    ) CROSS JOIN (VALUES (1, 'pending'), (2, 'provisioning'), (3, 'running'), (4, 'stopping'), (5, 'stopped')) AS s(k, state)
+    ) CROSS JOIN (
+        VALUES (1, 'pending'), (2, 'provisioning'), (3, 'running'), (4, 'stopping'), (5, 'stopped')
+    ) AS s(k, state)
 ) ORDER BY i, k"""
 
 _RECORDS = f"""
@@ -43,7 +46,8 @@ SELECT 'lab.meter' AS writer, row_number() OVER () + $before AS number, 'gpu.res
     sha256('subject' || i) AS subject, 'reserved' AS context, 3600 - (hash(i, hour_us) % 3)::BIGINT AS quantity,
     3 AS evidence_count, substr(sha256('evidence' || i), 1, 16) AS evidence_hash, {UNTIL_US} + 600000000 AS recorded_at_us
 FROM (
-    SELECT i, hash(i * 17) % {PLACES} AS place, {SINCE_US} + (hash(i) % (30 * 24 - $hours))::BIGINT * {HOUR_US} AS from_us
+    SELECT i, hash(i * 17) % {PLACES} AS place,
+        {SINCE_US} + (hash(i) % (30 * 24 - $hours))::BIGINT * {HOUR_US} AS from_us
     FROM range($workloads) AS r(i)
 ), (SELECT {SINCE_US} + h * {HOUR_US} AS hour_us FROM range($first, $last) AS r(h))
 WHERE hour_us >= from_us AND hour_us < from_us + $hours * {HOUR_US}

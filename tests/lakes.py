@@ -39,3 +39,14 @@ def recorded(plane: ControlPlane) -> Amounts:
 def _figures(row: dict[str, object]) -> tuple[object, ...]:
     names = ("hour_us", "meter", "host", "device", "subject", "context", "quantity", "evidence_count", "evidence_hash")
     return tuple(row[name] for name in names)
+
+
+def told(place: Path) -> ControlPlane:
+    """A control plane with a morning behind it: three workloads, two months apart from each other, one still open."""
+    plane = ControlPlane(place)
+    whole, third = plane.placement("n2"), plane.placement("n1", share="1/3")
+    plane.run("early", 1, 3.5, third)
+    plane.run("late", 24 * 6, None, whole, team="nlp")
+    plane.tell("lost", "running", 2)
+    plane.tell("lost", "stopped", 2.5)
+    return plane

@@ -33,6 +33,9 @@ _SETTINGS = {
     "deadlock_timeout": "100ms", "logging_collector": "off", "max_wal_size": "2GB",
 }  # fmt: skip
 
+_DURABLE = dict.fromkeys(("fsync", "full_page_writes", "synchronous_commit", "autovacuum"), "on")
+"""As a server is that people rely on."""
+
 
 def programs() -> Path | None:
     """The folder of ``initdb`` and ``pg_ctl``; None where there is none."""
@@ -45,9 +48,9 @@ def programs() -> Path | None:
 
 
 class Server:
-    """One server, running from the start."""
+    """One server, running from the start; ``is_durable``: it syncs each commit, as those of tests do not."""
 
-    def __init__(self, folder_of_programs: Path) -> None:
+    def __init__(self, folder_of_programs: Path, *, is_durable: bool = False) -> None:
         self._programs = folder_of_programs
         self._user = _NOBODY if os.geteuid() == 0 else None
         self.folder = Path(tempfile.mkdtemp(prefix="gpuledger-postgres-"))
@@ -59,7 +62,8 @@ class Server:
         self._run("initdb", "--pgdata", str(self._cluster), "--username", "postgres", "--auth", "scram-sha-256",
                   "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync",
                   "--pwfile", str(self._password_file()))  # fmt: skip
-        written = "".join(f"{name} = '{value}'\n" for name, value in (_SETTINGS | {"port": str(self.port)}).items())
+        settings = _SETTINGS | (_DURABLE if is_durable else {}) | {"port": str(self.port)}
+        written = "".join(f"{name} = '{value}'\n" for name, value in settings.items())
         with (self._cluster / "postgresql.auto.conf").open("a") as file:
             file.write(written)
         self.start()
@@ -104,6 +108,16 @@ class Server:
     def superuser(self, database: str = "postgres") -> psycopg.Connection:
         """A connection that may do everything; each statement by itself."""
         return psycopg.connect(self.url("postgres", database), autocommit=True)
+
+    def cut(self, place: str) -> int:
+        """Cut every connection of the application to a ledger; returns how many there were."""
+        with self.superuser() as connection:
+            found = connection.execute(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %s AND usename = %s",
+                (place.rpartition("/")[2], APPLICATION),
+            ).fetchone()
+        assert found is not None
+        return int(found[0])
 
     def start(self) -> None:
         """Start it, and wait until it answers."""

@@ -34,4 +34,5 @@ def test_whose_a_metric_is() -> None:
     """By how its name begins."""
     assert owner_of("nvidia_smi_power_draw_watts") == "nvidia_gpu_exporter"
     assert owner_of("DCGM_FI_DEV_GPU_UTIL") == owner_of("dcgm_gpu_temp") == "dcgm-exporter"
+    assert owner_of("gpu_gfx_activity") == "an exporter for AMD"
     assert owner_of("up") == ""

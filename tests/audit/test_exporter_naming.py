@@ -18,7 +18,7 @@ def test_blanks_are_told_with_what_they_are() -> None:
     """By metric and kind of blank, with the first line and the number of rows."""
     text = Exporter().device(util=2147483632).pod("a/x", used=17592186044415).pod("a/y", used=17592186044415).text()
     util, used = struck(text)["blank-as-figure"]
-    assert util.message == "1 row of DCGM_FI_DEV_GPU_UTIL say 2147483632: DCGM's int32 blank"
+    assert util.message == "1 row of DCGM_FI_DEV_GPU_UTIL says 2147483632: DCGM's int32 blank"
     assert "2 rows of DCGM_FI_DEV_FB_USED say 17592186044415" in used.message
     assert used.where.line > util.where.line
 

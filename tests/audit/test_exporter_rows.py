@@ -81,3 +81,11 @@ def test_what_is_not_of_dcgm_stands_apart() -> None:
     """The exporter's own metrics, Go's, other exporters'."""
     laid = rows('go_goroutines 7\ndcgm_exporter_build_info{version="4.6.0-4.8.3"} 1\nnvidia_smi_x{uuid="1"} 2\n')
     assert (laid.samples, len(laid.others), laid.units) == (0, 3, ())
+
+
+def test_labels_of_many_orders_are_all_there() -> None:
+    """Their order is merged of the first few; none is lost, and none costs the number of orders squared."""
+    text = "".join(f'DCGM_FI_DEV_GPU_UTIL{{gpu="0",label_{number:04}="x"}} 1\n' for number in range(1200))
+    labels = rows(text).labels
+    assert labels[0] == "gpu"
+    assert len(labels) == 1201

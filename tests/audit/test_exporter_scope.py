@@ -11,6 +11,8 @@ from gpuledger.audit.exporter_rows import lay_out
 from gpuledger.audit.exporter_scope import Judgement, Scope, judge, plain, shown_figures
 from gpuledger.audit.exposition import read_exposition
 
+FB = "DCGM_FI_DEV_FB_USED"
+
 
 def judged(text: str) -> Judgement:
     exposition = read_exposition(text)
@@ -97,6 +99,18 @@ def test_the_answer_to_a_query_may_lack_the_devices_row() -> None:
     text = row(UTIL, 64, gpu="0", UUID=UUID, instance="i", exported_pod="x", exported_namespace="a") + "\n"
     assert judged(text).scope is Scope.CANNOT_TELL
     assert "query" in judged(text).why
+
+
+def test_copies_of_one_model_look_like_the_devices_figure() -> None:
+    """Equal memory and no utilisation prove nothing where a query may have left the device's own row out."""
+    twins = {"gpu": "0", "UUID": UUID, "exported_namespace": "a"}
+    asked = "".join(f"{row(FB, 15000, **twins, instance='i', exported_pod=pod)}\n" for pod in "xy")
+    assert judged(asked).scope is Scope.CANNOT_TELL
+    assert "copies of one model" in judged(asked).why
+    scraped = "".join(f"{row(FB, 15000, **twins, exported_pod=pod)}\n" for pod in "xy")
+    assert judged(scraped).scope is Scope.DEVICE
+    busy = "".join(f"{row(UTIL, 71, **twins, instance='i', exported_pod=pod)}\n" for pod in "xy")
+    assert judged(asked + busy).scope is Scope.DEVICE
 
 
 def test_several_moments_in_one_text() -> None:

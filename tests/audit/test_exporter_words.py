@@ -109,3 +109,10 @@ def test_a_figure_that_is_none() -> None:
     assert number("") is None
     assert number("abc") is None
     assert number("0.714") == Decimal("0.714")
+
+
+@pytest.mark.parametrize("value", ["1e999999999", "-1e-999999999", "9" * 1000])
+def test_a_figure_beyond_64_bits_is_none(value: str) -> None:
+    """Written out in a message it would take gigabytes."""
+    assert number(value) is None
+    assert number("1e308") == Decimal("1e308")

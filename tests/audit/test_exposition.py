@@ -207,3 +207,10 @@ def test_more_samples_than_are_judged_are_told(monkeypatch: pytest.MonkeyPatch) 
     assert [each.value for each in found.samples] == ["1", "2", "3"]
     assert told(found) == [("too-many-samples", "scrape:4")]
     assert "lines 4 to 6 were not judged" in found.unread[0].message
+
+
+def test_a_line_longer_than_any_sample_is_told() -> None:
+    """A pod name of megabytes would fill every message."""
+    found = read(f'A{{pod="{"x" * 70_000}"}} 1\nB 2\n')
+    assert [sample.name for sample in found.samples] == ["B"]
+    assert told(found) == [("not-a-sample", "scrape:1")]

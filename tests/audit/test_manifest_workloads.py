@@ -114,3 +114,47 @@ def test_config_maps() -> None:
     """By name."""
     read, _ = documents(Written(path="f", text="kind: ConfigMap\nmetadata: {name: m}\ndata: {a: b}"))
     assert config_maps(read)["m"].at("a").text == "b"
+
+
+ARGO_CHART = "kind: Application\nmetadata: {name: a}\nspec: {source: {chart: %s, helm: {%s}}}"
+FLUX_CHART = "kind: HelmRelease\nmetadata: {name: r}\nspec: {chart: {spec: {chart: %s}}%s}"
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        (ARGO_CHART % ("dcgm-exporter", ""), OF_CHART),
+        (ARGO_CHART % ("gpu-operator", ""), OF_OPERATOR),
+        (FLUX_CHART % ("dcgm-exporter", ""), OF_CHART),
+        (FLUX_CHART % ("gpu-operator", ""), OF_OPERATOR),
+    ],
+)
+def test_a_chart_without_values_exports_by_its_own(text: str, form: str) -> None:
+    """Its defaults map no processes, so that it is no clean release."""
+    (exporter,) = found_in(text)
+    assert isinstance(exporter, Exporter)
+    assert (exporter.form, exporter.pod.at("hostPID").is_there) == (form, False)
+
+
+def test_parameters_go_before_values() -> None:
+    """As Argo CD has it."""
+    given = "parameters: [{name: hostPID, value: 'true'}], valuesObject: {hostPID: false, kubeletPath: /k}"
+    (exporter,) = found_in(ARGO_CHART % ("dcgm-exporter", given))
+    assert isinstance(exporter, Exporter)
+    assert exporter.pod.at("hostPID").truth is True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ARGO_CHART % ("gpu-operator", "valueFiles: [prod.yaml]"),
+        FLUX_CHART % ("gpu-operator", ", valuesFrom: [{kind: ConfigMap, name: prod.yaml}]"),
+    ],
+)
+def test_values_that_lie_elsewhere_are_told(text: str) -> None:
+    """What they set is not known, so nothing of the release is judged."""
+    (document,) = documents(Written(path="f.yaml", text=text))[0]
+    (part,), (problem,) = exporters(document)
+    assert isinstance(part, Other)
+    assert (part.verdict, problem.code) == ("undecidable", "values-elsewhere")
+    assert "prod.yaml" in problem.message

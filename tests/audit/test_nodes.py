@@ -271,3 +271,23 @@ def test_slices_with_an_exporter_of_their_time() -> None:
     (finding,) = audit_nodes(texts).findings
     assert finding.check.verdict == "dra-exporter-old"
     assert any("resource.k8s.io/v1 at" in line for line in finding.evidence)
+
+
+def test_shares_of_a_cloud_are_shares() -> None:
+    """GKE's own plugin shares devices, and says so in labels of its own."""
+
+    def gke(name: str, shares: int) -> dict:
+        labels = {
+            "cloud.google.com/gke-nodepool": "p", "cloud.google.com/gke-accelerator": "nvidia-tesla-t4",
+            "cloud.google.com/gke-max-shared-clients-per-gpu": str(shares),
+        }  # fmt: skip
+        offered = {"nvidia.com/gpu": str(shares)}
+        metadata = {"name": name, "labels": labels}
+        return {"kind": "Node", "metadata": metadata, "status": {"allocatable": offered, "capacity": offered}}
+
+    alone = audited(gke("a", 4))
+    assert [(finding.check.verdict, finding.evidence) for finding in alone.findings] == [
+        ("unlabelled", ("cloud.google.com/gke-accelerator: nvidia-tesla-t4",))
+    ]
+    assert alone.looked[0].text == "4 x unknown (1/4 each)"
+    assert sorted(verdicts(gke("a", 4), gke("b", 8))) == ["mixed-replicas", "unlabelled", "unlabelled"]

@@ -50,3 +50,15 @@ def test_lines_that_a_bill_could_have() -> None:
         ("L4 in pool dra", ("e",)),
     ]
     assert [one.nodes for one in stock(read, {}) if one.pool == "gold"] == [("a", "b")]
+
+
+def test_a_slice_is_in_the_pool_of_its_node() -> None:
+    """Where devices come by resource claims, the node's label alone says so."""
+    node = "kind: Node\nmetadata: {name: a, labels: {nvidia.com/gpu.product: H100, agentpool: gold}}\n---\n"
+    slices = (
+        "kind: ResourceSlice\nspec: {driver: gpu.nvidia.com, nodeName: a, devices: "
+        "[{attributes: {productName: {string: NVIDIA H100}}}]}\n"
+    )
+    read, _ = documents(Written(path="n.yaml", text=node + slices))
+    assert [(one.class_name, one.pool) for one in stock(read, {})] == [("H100", "gold")]
+    assert [one.pool for one in stock(read, {"a": "lab"})] == ["lab"]

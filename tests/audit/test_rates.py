@@ -142,3 +142,11 @@ def test_real_nodes() -> None:
     assert real("runai-samples/node_mig_4_instances.yaml", card("A100-SXM4-40GB/*", meter="mig.memory")) == []
     assert real("dra/resourceslices_2x8_h100.yaml", card("H100-80GB-HBM3")) == []
     assert real("dra/resourceslices_2x8_h100.yaml", card("H100-80GB-HBM3-SHARED"))[0][0] == "spelling"
+
+
+def test_a_rate_may_be_of_the_unknown_class() -> None:
+    """Where a node does not tell its class, nobody can say that a card prices nothing."""
+    bare = "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: {nvidia.com/gpu: 8}}\n"
+    report = audited(bare, card("H100*", replicas=1), card("H100*", replicas=4, line=2))
+    assert [finding.check.verdict for finding in report.findings] == ["matches-nothing", "class-unknown"]
+    assert [each.verdict for each in report.looked] == ["cannot-tell", "matches-nothing", "class-unknown"]

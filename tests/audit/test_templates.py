@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuledger.audit.documents import documents
-from gpuledger.audit.templates import expressions, untemplated
+from gpuledger.audit.templates import conditional_lines, expressions, untemplated
 from gpuledger.model.findings import Written
 
 TEMPLATE = """\
@@ -81,3 +81,11 @@ def test_plain_yaml_with_braces_is_no_template() -> None:
     (document,), _ = documents(Written(path="r.yaml", text='a: "{{ $labels.pod }} is slow"\n'))
     assert not document.is_template
     assert document.root.at("a").text == "{{ $labels.pod }} is slow"
+
+
+def test_a_condition_around_everything_is_none() -> None:
+    """Where it fails there is no manifest; what is inside another one within it is conditional still."""
+    whole = "# made here\n{{- if .Values.on }}\na: 1\n{{- if .Values.b }}\nb: 2\n{{- end }}\n{{- end }}\n"
+    assert conditional_lines(whole) == {4, 5, 6}
+    assert conditional_lines("{{ if .A }}\na: 1\n{{ else }}\na: 2\n{{ end }}\n") == {1, 2, 3, 4, 5}
+    assert conditional_lines("{{ if .A }}\na: 1\n{{ end }}\nb: 1\n") == {1, 2, 3}

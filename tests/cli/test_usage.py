@@ -92,3 +92,17 @@ def test_blanks_between_groupings_are_allowed(gpuledger, morning, now: str) -> N
         "service",
         "user",
     ]
+
+
+def test_what_a_guest_did_leaves_the_reservation_no_unknown_part(gpuledger) -> None:
+    """A device handed through is told, and does not fail a strict answer; a clock that is off does."""
+    at = ("--now", "2026-11-29T10:00Z")
+    placed = ("--class", "L40S", "--machine", "lab-3", "--devices", "65:00.0")
+    gpuledger("transition", "vm", "provisioning", *placed, *at)
+    gpuledger("transition", "vm", "running", *at)
+    words = ("usage", "--meter", "gpu.reserved", "--since", "2026-11-29", "--now", "2026-11-29T11:00Z", "--strict")
+    done = gpuledger(*words, "--format", "json")
+    assert (done.status, [gap["reason"] for gap in done.json["gaps"]]) == (0, ["passthrough"])
+    gpuledger("transition", "--heartbeat", "cli", "--clock", "2026-11-29T10:01Z", *at)
+    gpuledger("transition", "vm", "stopped", "--now", "2026-11-29T10:30Z")
+    assert gpuledger(*words).status == 1

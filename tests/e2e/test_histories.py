@@ -140,6 +140,27 @@ def test_xdmod(box: Box, real: Path) -> None:
     assert {day: decimal(nearest(seconds * 10_000 / 3600), 4) for day, seconds in days.items()} == published
 
 
+def test_xdmod_cpu_hours(box: Box, real: Path) -> None:
+    """What is metered of them, each published day to four decimals: jobs without a GPU, seconds times CPUs.
+
+    The rest is not metered: the one GPU job's 12 CPUs beside its 2 GPUs, so 6 CPU-hours a GPU-hour.
+    """
+    folder = real / "slurm" / "xdmod"
+    fields = json.loads((folder / "key_expectations.json").read_text(encoding="utf-8"))["fields_1based"]
+    columns = ",".join(sorted(fields, key=fields.__getitem__))
+    brought(box, "slurm", str(folder / "phillips.sacct.log"), "--zone", "UTC", "--columns", columns, "--include-cpu")
+    told = (folder / "expected_resource_total_cpu_hours_timeseries-Day.csv").read_text(encoding="utf-8")
+    rows = [row for row in csv.reader(told.splitlines()) if len(row) > 2 and row[0][:1].isdigit()]
+    words = ("usage", "--meter", "cpu.reserved", "--by", "day,label:cpus", *NOW, "--format", "json")
+    days = {day: 6 * seconds for day, seconds in used(box, "day").items()}
+    for row in box.run(*words).json["rows"]:
+        days[row["day"]] = days.get(row["day"], Fraction(0)) + row["seconds"] * int(row["label:cpus"])
+    assert {day: decimal(nearest(seconds * 10_000 / 3600), 4) for day, seconds in days.items()} == {
+        row[0]: row[5] for row in rows
+    }
+    assert decimal(nearest(sum(days.values()) * 10_000 / 3600), 4) == "11767.9883"
+
+
 def test_a_dump_of_half_the_people_ends_nobody_else(box: Box, tmp_path: Path) -> None:
     """Ann's job was seen at 10:30; a later dump of bob's alone adds no hour to it, and one of both does."""
     header = "JobID|User|State|Start|End|ElapsedRaw|AllocTRES\n"

@@ -1,4 +1,4 @@
-"""Who holds capacity at a moment: names, expected ends, and what is new since a mark."""
+"""Who holds capacity at a moment: names and expected ends."""
 
 from __future__ import annotations
 
@@ -62,37 +62,8 @@ def test_an_end_holds_for_its_own_admission(ledger: Ledger, make) -> None:
     assert holders.expected_ends(ledger.connection, []) == {}
 
 
-def test_what_came_late_is_told_by_marks(ledger: Ledger, make) -> None:
-    """An event for time before, or any correction; nothing that lies after, and nothing that was seen."""
-    ledger.append([make.event(1, at_us=50)], writer="b.one", at_us=1)
-    seen = ledger.marks()
-    assert not holders.told_before(ledger.connection, seen, ledger.marks(), 60)
-    assert holders.told_before(ledger.connection, {}, seen, 60)
-    ledger.append([make.event(2, at_us=60)], writer="b.two", at_us=1)
-    assert not holders.told_before(ledger.connection, seen, ledger.marks(), 60)
-    ledger.append([make.event(3, at_us=59)], writer="b.two", at_us=1)
-    assert holders.told_before(ledger.connection, seen, ledger.marks(), 60)
-    seen = ledger.marks()
-    ledger.append([make.correction()], writer="b.two", at_us=1)
-    assert holders.told_before(ledger.connection, seen, ledger.marks(), 0)
-
-
-def test_new_heartbeats_are_told_by_source(ledger: Ledger, make) -> None:
-    """The last of each, and no other watch."""
-
-    def beat(source: str, at_us: int) -> object:
-        return make.watch(0, host=source, device="", source="controller", method="heartbeat", since_us=at_us,
-                          until_us=at_us)  # fmt: skip
-
-    ledger.append([beat("a", 5), beat("b", 6), make.watch(1)], writer="b.one", at_us=1)
-    seen = ledger.marks()
-    ledger.append([beat("a", 8), beat("a", 7)], writer="b.one", at_us=1)
-    assert holders.new_beats(ledger.connection, seen, ledger.marks()) == {"a": 8}
-    assert holders.new_beats(ledger.connection, {}, ledger.marks()) == {"a": 8, "b": 6}
-
-
 def test_no_look_walks_a_table(ledger: Ledger, make) -> None:
-    """Names go by the index; ends and marks by their keys."""
+    """Names go by the index; ends by their keys."""
     ledger.append([make.event(1), make.hold(1), make.expected(1)], writer="b.one", at_us=1)
     cursor = bare_cursor(ledger.connection)
     for query, values in ((holders._LIVE, (1,)), (holders._MOVED, (1, 2)), (holders._ADMITTED, (1, 2, 3))):

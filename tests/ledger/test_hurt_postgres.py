@@ -32,14 +32,7 @@ def place(postgres) -> str:
 
 def cut(server: Server, place: str) -> int:
     """Cut every connection of the application to a ledger; returns how many there were."""
-    with server.superuser() as connection:
-        found = connection.execute(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-            "WHERE datname = %s AND usename = 'gpuledger'",
-            (place.rpartition("/")[2],),
-        ).fetchone()
-    assert found is not None
-    return int(found[0])
+    return server.cut(place)
 
 
 def test_a_connection_cut_in_the_middle_of_an_append(postgres, place: str, make) -> None:

@@ -129,3 +129,13 @@ def test_a_directory_is_no_ledger(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="is a directory") as caught:
         path_of(tmp_path)
     assert str(tmp_path / "ledger.db") in caught.value.hint
+
+
+@pytest.mark.parametrize("place", ["postgresql:/al@h/d", "postgres:d", "sqlite:l.db", "postgresql:/al:word@h/d"])
+def test_a_mistyped_scheme_is_no_file(place: str) -> None:
+    """It would quietly become a file of that name, and hold the evidence; what follows may be secret."""
+    with pytest.raises(Misconfigured, match="without //") as caught:
+        place_of(place)
+    assert caught.value.code == "bad-ledger-place"
+    assert "al" not in caught.value.message
+    assert place_of("./postgresql:x") == Path("./postgresql:x")

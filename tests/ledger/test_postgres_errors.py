@@ -79,6 +79,25 @@ def test_what_the_driver_says_by_itself() -> None:
     assert error_for(PLACE, psycopg.ProgrammingError("no results to fetch")) is None
 
 
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ('FATAL:  password authentication failed for user "al"', "~/.pgpass"),
+        ("fe_sendauth: no password supplied", "~/.pgpass"),
+        ('FATAL:  database "d" does not exist', "role and database"),
+        ("failed to resolve host 'h': Name or service not known", "the host in the URL"),
+        ('FATAL:  no pg_hba.conf entry for host "1.2.3.4"', "pg_hba.conf"),
+        ("Connection refused", "not added twice"),
+    ],
+)
+def test_what_helps_where_a_connection_is_refused(said: str, hint: str) -> None:
+    """Nobody is sent to look after a server that only asks for another password."""
+    error = error_for(PLACE, psycopg.OperationalError(said))
+    assert error is not None
+    assert error.code == "ledger-unreachable"
+    assert hint in error.hint
+
+
 def test_a_url_that_libpq_cannot_read() -> None:
     """How letters are written."""
     error = bad_url(PLACE, psycopg.ProgrammingError("bad hush"))

@@ -84,15 +84,6 @@ def test_who_may_hold_a_placement(told: Ledger) -> None:
     assert workloads.may_hold(told.connection, {X.placement}, 100) == {"v"}
 
 
-def test_what_others_wrote_is_told_by_their_marks(told: Ledger, make) -> None:
-    """Each writer's rows beyond the mark, events and holds alike."""
-    before = told.marks()
-    told.append([make.event(9, workload="z")], writer="c.agent", at_us=2)
-    told.append([make.hold(9, workload="y"), make.watch(1)], writer="b.agent", at_us=2)
-    assert workloads.changed_workloads(told.connection, before, told.marks()) == {"z", "y"}
-    assert workloads.changed_workloads(told.connection, told.marks(), told.marks()) == set()
-
-
 def test_the_newest_policy(told: Ledger, make) -> None:
     """0 before the first."""
     assert workloads.newest_policy(told.connection) == 0

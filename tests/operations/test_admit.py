@@ -310,7 +310,8 @@ def test_what_is_to_be_locked_is_known_before(desk) -> None:
     book.prepare(desk.at(0))
     asking = Asking(desk.ledger, memory_of(desk.ledger), book, request, now_us=desk.at(0), is_check=False)
     asking.look_ahead(None)
-    assert asking.scopes == ("device:GPU-a", "device:GPU-b", "team:vision", "user:al", "workload:w")
+    placement = f"placement:{request.placement.key}"  # nothing of its kind stands in the ledger yet
+    assert asking.scopes == ("device:GPU-a", "device:GPU-b", placement, "team:vision", "user:al", "workload:w")
 
 
 def test_a_stop_that_lies_ahead_still_holds_until_then(desk) -> None:

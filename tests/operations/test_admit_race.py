@@ -1,7 +1,7 @@
 """Many clients race for the last device of a quota: exactly one gets it, in every round.
 
-``GPULEDGER_RACE_ROUNDS`` and ``GPULEDGER_RACE_CLIENTS`` make the race longer; ``GPULEDGER_RACE_LEDGER`` names another
-store, in which each round asks for a device of its own.
+On every store. ``GPULEDGER_RACE_ROUNDS`` and ``GPULEDGER_RACE_CLIENTS`` make the race longer;
+``GPULEDGER_RACE_LEDGER`` names an empty ledger to race on instead.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Barrier
 
 import pytest
@@ -27,6 +26,7 @@ from quota_desk import MORNING_US, Desk
 ROUNDS = int(os.environ.get("GPULEDGER_RACE_ROUNDS", "5"))
 CLIENTS = int(os.environ.get("GPULEDGER_RACE_CLIENTS", "40"))
 ROUND_US = 30 * MINUTE_US
+EVERY_STORE = True
 LEDGER = os.environ.get("GPULEDGER_RACE_LEDGER", "")
 
 PROCESS = """
@@ -46,9 +46,9 @@ with Ledger.open(place, mode="append") as ledger:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(new_place) -> str:
     """A ledger whose policy lets al hold one device; whoever holds it has its ten minutes, and then lapses."""
-    where = LEDGER or str(tmp_path / "race.db")
+    where = LEDGER or str(new_place("race.db"))
     Desk(where, "{user: al, devices: 1}\n{team: vision, devices: 40}").ledger.close()
     return where
 

@@ -51,3 +51,17 @@ def test_a_document_that_cannot_be_understood_leaves_no_trace(tmp_path, text: st
     with pytest.raises(BadInput, match=r"policy\.yaml:\d"):
         applied(tmp_path, text)
     assert not (tmp_path / "ledger.db").exists()
+
+
+def test_a_quota_that_binds_nobody_is_told(tmp_path) -> None:
+    """A role or team that no user has is most often a slip of the pen; each quota counts all the same."""
+    text = "owners:\n  users: {al: {team: vision, roles: [student]}}\nquotas:\n"
+    text += "  - {role: studnt, devices: 1}\n  - {team: visoin, devices: 8}\n  - {role: student, devices: 1}\n"
+    text += "  - {team: vision, devices: 8}\n  - {user: zoe, devices: 1}\n  - {team: '*', devices: 9}\n"
+    found = applied(
+        tmp_path, text + "shares: {half_life: 7d, tree: {vision: {shares: 1, accounts: {x: {shares: 1}}}}}\n"
+    )
+    assert [problem.code for problem in found.problems] == ["quota-of-nobody"] * 2
+    assert "'studnt'" in found.problems[0].message
+    assert "'visoin'" in found.problems[1].message
+    assert (found.quotas, found.accounts) == (6, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,26 @@ def test_waivers_of_a_file_and_of_comments(tmp_path: Path) -> None:
     assert [problem.code for problem in done.unread] == ["not-text", "not-yaml"]
     assert [problem.code for problem in done.notes] == ["waiver-refused"]
     assert waivers_of(None) == ()
+
+
+def test_what_is_no_file_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    """A pipe that nobody writes to would never end."""
+    os.mkfifo(tmp_path / "a.yaml")
+    (tmp_path / "b.yaml").symlink_to(tmp_path / "nothing")
+    (tmp_path / "c.yaml").write_text("c: 1")
+    texts, unread = gather([tmp_path], suffixes=[".yaml"])
+    assert [Path(text.path).name for text in texts] == ["c.yaml"]
+    assert [(problem.code, Path(problem.where).name) for problem in unread] == [
+        ("unreadable-file", "a.yaml"),
+        ("unreadable-file", "b.yaml"),
+    ]
+
+
+def test_all_texts_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is beyond is told; memory does not grow with a folder."""
+    monkeypatch.setattr("gpuledger.operations.audit_files.MOST_SIGNS", 10)
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.yaml").write_text("a: 12")
+    texts, unread = gather([tmp_path], suffixes=[".yaml"])
+    assert [Path(text.path).name for text in texts] == ["a.yaml", "b.yaml"]
+    assert [(problem.code, Path(problem.where).name) for problem in unread] == [("too-many-files", "c.yaml")]

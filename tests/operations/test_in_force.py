@@ -38,6 +38,7 @@ def test_a_policy_applied_by_a_clock_that_is_ahead_is_not_missed(tmp_path: Path)
     desk.apply("{user: al, devices: 1}", minute=1)
     force.look(desk.at(0))
     assert force.number == 0
+    assert not force.look(desk.at(0)), "nothing of what is in force has changed meanwhile"
     assert force.look(desk.at(1))
     assert force.number == 1
     desk.ledger.close()

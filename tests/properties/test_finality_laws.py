@@ -109,7 +109,7 @@ def expected(desk: Desk, beats: dict[str, int] | None = None) -> Held:
     return found
 
 
-@settings(max_examples=45, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.one_of(told, passed), max_size=12))
 def test_before_finality_the_events_are_right_and_after_it_the_records(steps) -> None:
     """Whatever order and lateness: a final hour never changes, save that time which had no placement finds one."""
@@ -153,7 +153,7 @@ beating = st.lists(
 )
 
 
-@settings(max_examples=45, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(beating)
 def test_nothing_is_counted_beyond_the_last_beat_and_what_returns_is_counted_once(steps) -> None:
     """After each pass: what the events come to when open time is cut at the last beat. When it returns, the whole."""
@@ -178,7 +178,7 @@ def test_nothing_is_counted_beyond_the_last_beat_and_what_returns_is_counted_onc
         desk.plane.ledger.close()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.tuples(workloads, st.integers(0, 30 * 60), machines.filter(bool)), min_size=1, max_size=5),
     st.integers(0, 30 * 60),

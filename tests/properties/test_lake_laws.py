@@ -9,7 +9,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from control_plane import MIDNIGHT_US, ControlPlane, as_row
@@ -34,9 +34,6 @@ pytestmark = pytest.mark.xdist_group("lake")
 STATES = ["pending", "provisioning", "downloading", "booting", "running", "running", "stopping", "stopped", "failed"]
 LAST = 20
 NOW = LAST + 2
-
-STORES = ["sqlite"]
-"""The stores under test; ``postgresql`` belongs here once a control plane can be given one."""
 
 told = st.lists(
     st.tuples(
@@ -73,12 +70,10 @@ def tell(plane: ControlPlane, events: list[tuple[str, str, int, str | None, bool
         plane.beat(LAST - 3)
 
 
-@pytest.mark.parametrize("store", STORES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(events=told, beat=st.booleans(), at_once=st.sampled_from([(1, 1), (4, 3), (700_000, 300_000)]))
-def test_every_engine_derives_the_same_records(store, events, beat, at_once) -> None:
+def test_every_engine_derives_the_same_records(events, beat, at_once) -> None:
     """Same keys, same seconds, same evidence; in however many parts; and the oracle's seconds."""
-    assert store == "sqlite"
     with (
         tempfile.TemporaryDirectory() as folder,
         patch("gpuledger.ledger.lake_rule.EVENTS_AT_ONCE", at_once[0]),
@@ -116,7 +111,26 @@ def test_every_engine_derives_the_same_records(store, events, beat, at_once) -> 
         plane.ledger.close()
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize("engine", ["postgresql"], indirect=True)
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(events=told, beat=st.booleans(), elsewhere=st.booleans())
+def test_every_store_is_metered_and_exported_alike(new_place, engine, events, beat, elsewhere) -> None:
+    """PostgreSQL's records, derived there or by DuckDB, are those of the lake that was exported from it."""
+    with tempfile.TemporaryDirectory() as folder:
+        plane = ControlPlane(new_place("plane.db"))
+        tell(plane, events, beat=beat)
+        lake = Path(folder) / "lake"
+        exported(plane, lake, NOW)
+        if elsewhere:
+            meter_duckdb(plane.ledger, now_us=plane.at(NOW), writer="box.meter")
+        else:
+            plane.meter(NOW)
+        meter_lake(lake)
+        assert derived(lake) == recorded(plane)
+        plane.ledger.close()
+
+
+@settings(max_examples=25, deadline=None)
 @given(
     events=told,
     metered=st.sampled_from([None, 5, NOW]),

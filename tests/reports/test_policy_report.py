@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuledger.model.moments import parse_moment
 from gpuledger.model.outcomes import Applied
 from gpuledger.model.problem import Problem
@@ -27,6 +29,14 @@ def test_a_new_version_says_from_when_it_holds(printed) -> None:
     told = printed(policy_report.applied_table(applied()))
     assert "policy 3 applied; owners hold from 2026-11-01T00:00:00Z, services for all time" in told
     assert "2 service rules, 1 user, 0 namespaces, 4 hosts" in told
+    assert "quota" not in told
+
+
+def test_quotas_and_shares_of_a_new_version_are_counted(printed) -> None:
+    """With the verb that shows them."""
+    told = printed(policy_report.applied_table(replace(applied(), quotas=6, accounts=1)))
+    assert "6 quotas: gpuledger quota" in told
+    assert "1 account with shares: gpuledger fairshare" in told
 
 
 def test_an_old_version_says_that_nothing_changed(printed) -> None:

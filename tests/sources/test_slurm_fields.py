@@ -152,6 +152,12 @@ def test_a_row_that_only_looks_whole_takes_its_rest() -> None:
     assert not any(isinstance(one, Broken) for one in found)
 
 
+def test_the_rest_of_a_row_swallows_no_other_rows_begin() -> None:
+    """The second row's text makes its last line look like another run of the first: what is left of it is broken."""
+    found = split(f"1||RUNNING|{START}|gres/gpu=1|\n1\n2|\n1||RUNNING|{START}|gres/gpu=2|")
+    assert [one.line for one in found if isinstance(one, Broken)] == [2, 3]
+
+
 def rows_of(text: st.SearchStrategy[str]) -> st.SearchStrategy[list[tuple[int, str, str, str]]]:
     return st.lists(st.tuples(st.integers(1, 999), text, text, st.sampled_from(["RUNNING", "FAILED"])), max_size=6)
 

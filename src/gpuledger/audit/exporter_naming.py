@@ -41,7 +41,8 @@ def _blanks(scrape: Scrape) -> Iterator[Finding]:
         if blank:
             told.setdefault((name, blank), []).append(sample)
     for (name, blank), samples in sorted(told.items()):
-        message = f"{several(len(samples), 'row')} of {name} say {samples[0].value}: {blank}"
+        says = "says" if len(samples) == 1 else "say"
+        message = f"{several(len(samples), 'row')} of {name} {says} {samples[0].value}: {blank}"
         place = scrape.where(name, samples[0].line)
         yield Finding(check=checks.BLANK, where=place, message=message)
 

@@ -33,6 +33,9 @@ class Pod(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+_MOST_ORDERS = 500
+"""Orders of labels that are merged; every exporter has one or two, and merging costs their number squared."""
+
 NOBODY = Pod("", "")
 """The row of the device itself."""
 
@@ -242,7 +245,8 @@ def _in_order(label_sets: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
     """Every label once, each behind those that stand before it in most sets: here, in the longest set that has it."""
     ordered: list[str] = []
     orders = {tuple(labels) for labels in label_sets}  # few, where there are many sets
-    for labels in sorted(orders, key=lambda names: (-len(names), names)):
+    by_length = sorted(orders, key=lambda names: (-len(names), names))
+    for labels in by_length[:_MOST_ORDERS]:
         before = 0
         for name in labels:
             if name in ordered:
@@ -250,4 +254,5 @@ def _in_order(label_sets: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
             else:
                 ordered.insert(before, name)
                 before += 1
-    return tuple(ordered)
+    rest = {name: None for labels in by_length[_MOST_ORDERS:] for name in labels}
+    return tuple(dict.fromkeys((*ordered, *rest)))

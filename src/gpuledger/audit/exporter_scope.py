@@ -18,7 +18,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from gpuledger.audit.exporter_rows import NOBODY, Pod, Rows, Unit
-from gpuledger.audit.exporter_words import MAPPED, PROF
+from gpuledger.audit.exporter_words import FB_USED, GPU_UTIL, MAPPED, PROF
 from gpuledger.audit.exposition_forms import DeviceHolders
 
 _Values = dict[Pod, frozenset[Decimal]]
@@ -114,10 +114,22 @@ def _unit(unit: Unit, *, queried: bool) -> UnitScope:
             else "the pod's figure is not the device's, which stands beside it"
         )
         return UnitScope(name=unit.name, scope=Scope.PROCESS, why=why, evidence=tuple(own), by_values=True)
+    twins = queried and not any(NOBODY in unit.figures[metric] for metric in mapped) and _memory_only(unit, mapped)
+    if copied and twins:
+        why = (
+            "pods of one device have the same memory and no utilisation, in the answer to a query that may have left "
+            "the device's own row out: copies of one model look so, and so does the device's figure"
+        )
+        return UnitScope(name=unit.name, scope=Scope.CANNOT_TELL, why=why, evidence=tuple(copied))
     if copied:
         why = f"{several} pods that are not idle share one device, and each has the same figure: the device's"
         return UnitScope(name=unit.name, scope=Scope.DEVICE, why=why, evidence=tuple(copied), by_values=True)
     return _by_shape(unit, mapped, several, queried=queried)
+
+
+def _memory_only(unit: Unit, mapped: Sequence[str]) -> bool:
+    """Whether no pod has a utilisation above 0, so that memory alone would tell."""
+    return not any(any(unit.values(GPU_UTIL, pod)) for pod in unit.figures.get(GPU_UTIL, {})) and FB_USED in mapped
 
 
 def _metric(values: _Values, device: frozenset[Decimal], *, has_row: bool) -> Scope:

@@ -94,7 +94,7 @@ def _sum(figures: Sequence[Decimal]) -> str:
 def _labels(rows: Rows) -> Iterator[tuple[str, str]]:
     yield "labels in order", ", ".join(name for name in rows.labels if name in OWN_LABELS or name in _known(rows))
     own = [name for name in rows.labels if name not in OWN_LABELS and name not in _known(rows)]
-    yield "labels of pods, DRA or the scrape", ", ".join(own)
+    yield "labels of pods, DRA or the scrape", listed(own, _MOST_LABELS)
     hosts = [name for name in HOST_LABELS if name in rows.labels]
     yield "host label", " and ".join(hosts)
     names = next((spelled for spelled in POD_LABELS if spelled[0] == rows.pod_label), ())
@@ -109,6 +109,8 @@ def _labels(rows: Rows) -> Iterator[tuple[str, str]]:
 def _known(rows: Rows) -> frozenset[str]:
     return frozenset(name for spelled in POD_LABELS for name in spelled if rows.pod_label == spelled[0])
 
+
+_MOST_LABELS = 40
 
 _BUILD = re.compile(r"(\d+\.\d+\.\d+)-(\d+\.\d+\.\d+)")
 

@@ -132,6 +132,9 @@ OTHER_EXPORTERS = (
     ("nvml_", "an exporter of NVML"),
     ("nvitop_", "nvitop-exporter"),
     ("amd_", "an exporter for AMD"),
+    ("gpu_gfx_activity", "an exporter for AMD"),
+    ("gpu_used_vram", "an exporter for AMD"),
+    ("gpu_umc_activity", "an exporter for AMD"),
     ("habanalabs_", "an exporter for Gaudi"),
     ("slurm_", "an exporter for Slurm"),
     ("node_", "node_exporter"),
@@ -175,11 +178,16 @@ def blank_of(name: str, figure: Decimal) -> str:
     return told
 
 
+LONGEST_FIGURE = 400
+"""Digits before or behind the point: one of 64 bits has 309 and 324, and more would take memory without a bound."""
+
+
 def number(value: str) -> Decimal | None:
-    """A figure as it is written, exact; None where none is written."""
-    if not value:
+    """A figure as it is written, exact; None where none is written, or one that is no figure of 64 bits."""
+    if not value or len(value) > LONGEST_FIGURE:
         return None
     try:
-        return Decimal(value)
+        figure = Decimal(value)
     except ArithmeticError:
         return None
+    return figure if not figure.is_finite() or abs(figure.adjusted()) <= LONGEST_FIGURE else None

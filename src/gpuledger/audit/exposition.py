@@ -77,6 +77,9 @@ _ODD_NAME = re.compile(r'[ \t]*\{[ \t]*"')
 LONGEST_ODD_LINE = 1024 * 1024
 """Signs of a line that is tried as a rarer form; the exporter's log of a large node has 100 KB in one."""
 
+LONGEST_SAMPLE = 64 * 1024
+"""Signs of the line of one sample, pod labels and all; a longer one is no exporter's, and could not be shown."""
+
 MOST_SAMPLES = 1_000_000
 """Of one text: 9,000 devices with five rows of 22 metrics. More would take more than 1 GB to judge."""
 
@@ -150,7 +153,7 @@ class _Reading:
                 self._stop(number, len(lines))
                 break
             found = fullmatch(line)
-            if found is not None:
+            if found is not None and len(line) <= LONGEST_SAMPLE:
                 name, block, value = found.groups()
                 labels = blocks[block] if block in blocks else self._labels(block)
                 if labels is not None:
@@ -195,7 +198,7 @@ class _Reading:
             self._leave(stripped, number)
             return
         bare = line[: line.rindex(_EXEMPLAR)].strip() if _EXEMPLAR in line else stripped
-        found = _LINE.fullmatch(bare)
+        found = _LINE.fullmatch(bare) if len(bare) <= LONGEST_SAMPLE else None
         labels = self._labels(found[2]) if found else None
         if found is not None and labels is not None:
             self._samples.append(Sample(found[1], labels, found[3], number))
@@ -209,7 +212,7 @@ class _Reading:
             if odd is not None:
                 self._samples.append(odd)
                 return
-        loose = loose_sample(stripped)
+        loose = loose_sample(stripped) if len(stripped) <= LONGEST_SAMPLE else None
         if loose is not None:
             self._samples.append(Sample(loose.name, loose.labels, loose.value, number))
             self._elided += loose.elided

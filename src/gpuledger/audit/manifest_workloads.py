@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gpuledger.audit.documents import NOTHING, Document, Kind, Node, documents, objects
+from gpuledger.audit.manifest_parameters import with_parameters
 from gpuledger.model.findings import Written
 from gpuledger.model.problem import Problem
 
@@ -21,6 +22,7 @@ POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 
 _WORKLOADS = ("DaemonSet", "Deployment", "StatefulSet", "Pod", "Job", "ReplicaSet")
 _EXPORTER = re.compile(r"dcgm[-_]?exporter", re.IGNORECASE)
+_CHARTS = ("dcgm-exporter", "gpu-operator")
 _CHART_KEYS = frozenset(["kubeletPath", "kubernetesDRA", "hostPID", "arguments", "extraEnv", "kubernetes"])
 
 
@@ -88,8 +90,13 @@ def exporters(document: Document) -> tuple[tuple[Exporter | Other, ...], tuple[P
                 _of_operator(document, node.at("spec", "dcgmExporter"), "ClusterPolicy", _name(document, node))
             )
         elif kind == "HelmRelease":
-            values = node.at("spec", "values")
-            found += _of_values(document, values, _namespace(node), f"{_name(document, node)} spec.values")
+            chart = node.at("spec", "chart", "spec", "chart").text
+            values, name = _for_chart(node.at("spec", "values"), chart, node.line), _name(document, node)
+            parts = list(_of_values(document, values, _namespace(node), f"{name} spec.values", chart))
+            if parts and (sources := [entry.at("name").text for entry in node.at("spec", "valuesFrom").entries]):
+                parts, wrong = _elsewhere(document, node.line, name, ", ".join(sources))
+                unread += wrong
+            found += parts
         elif kind == "Application":
             inside, wrong = _of_application(document, node)
             found += inside
@@ -133,29 +140,54 @@ def _exporting(document: Document, node: Node, pod: Node) -> Node | None:
 
 
 def _of_application(document: Document, node: Node) -> tuple[list[Exporter | Other], list[Problem]]:
-    """Argo CD: values as an object, or as a text in which YAML stands."""
+    """Argo CD: values as an object, or as a text in which YAML stands; parameters go before both."""
     found: list[Exporter | Other] = []
     unread: list[Problem] = []
     name, namespace = _name(document, node), node.at("spec", "destination", "namespace").text
     spec = node.at("spec")
     for source in (spec.at("source"), *spec.at("sources").entries):
-        found += _of_values(document, source.at("helm", "valuesObject"), namespace, f"{name} helm.valuesObject")
-        text = source.at("helm", "values")
-        if text.text:
+        helm, chart = source.at("helm"), source.at("chart").text
+        read, values, form = document, helm.at("valuesObject"), f"{name} helm.valuesObject"
+        text = helm.at("values")
+        if not values.is_there and text.text:
             inside, wrong = documents(Written(path=document.path, text="\n" * text.line + text.text))
             unread += wrong
-            for each in inside:
-                found += _of_values(each, each.root, namespace, f"{name} helm.values")
+            read, values, form = (inside[0], inside[0].root, f"{name} helm.values") if inside else (read, values, form)
+        if helm.at("parameters").entries and values.kind is not Kind.TEXT:
+            values, form = with_parameters(values, helm.at("parameters")), f"{name} helm"
+        parts = list(_of_values(read, _for_chart(values, chart, source.line), namespace, form, chart))
+        if parts and (elsewhere := [entry.text for entry in helm.at("valueFiles").entries]):
+            parts, more = _elsewhere(document, source.line, name, ", ".join(elsewhere))
+            unread += more
+        found += parts
     return found, unread
 
 
-def _of_values(document: Document, values: Node, namespace: str, name: str) -> Iterator[Exporter | Other]:
+def _for_chart(values: Node, chart: str, line: int) -> Node:
+    """Values, or none at all, of a chart that exports: by its own defaults it does, and does not map processes."""
+    if chart not in _CHARTS or values.kind is Kind.MAPPING:
+        return values
+    return Node(kind=Kind.MAPPING, line=line)
+
+
+def _elsewhere(document: Document, line: int, name: str, files: str) -> tuple[list[Exporter | Other], list[Problem]]:
+    """A release of which values lie where no text shows them: nothing of it is known, set or not."""
+    why = f"values come from {files} too; audit what comes out: helm template ... | gpuledger audit manifests -"
+    told = Other(document=document, line=line, name=f"release {name}", verdict="undecidable", why=why)
+    return [told], [Problem(code="values-elsewhere", message=f"{name}: {why}", where=f"{document.path}:{line}")]
+
+
+def _of_values(
+    document: Document, values: Node, namespace: str, name: str, chart: str = ""
+) -> Iterator[Exporter | Other]:
     """Exporters of chart values; a chart that holds others has theirs below the name of each."""
     if values.kind is not Kind.MAPPING:
         return
-    if values.at("dcgmExporter").kind is Kind.MAPPING:
-        yield _of_operator(document, values.at("dcgmExporter"), "values of the gpu-operator chart", name, namespace)
-    elif _is_chart(document, values):
+    operator = values.at("dcgmExporter")
+    if operator.kind is Kind.MAPPING or chart == "gpu-operator":
+        given = operator if operator.is_there else Node(kind=Kind.MAPPING, line=values.line)
+        yield _of_operator(document, given, "values of the gpu-operator chart", name, namespace)
+    elif chart == "dcgm-exporter" or _is_chart(document, values):
         yield _of_chart(document, values, name, namespace)
     else:
         for key, value in values.pairs:

@@ -324,7 +324,7 @@ class _Judgement:
             )
         elif version < MAPS_PROCESSES:
             on = [name for name in (VIRTUAL_GPUS, POD_UID) if self._settings[name].is_on]
-            heeded = f"; it does not heed {' and '.join(on)}" if on else ""
+            heeded = f", whatever {' and '.join(on)} say" if on else ""
             message = f"this version gives each pod the whole device's figures{heeded}"
             self._strike(checks.TOO_OLD, image.line, message, shown)
 

@@ -24,6 +24,15 @@ POOL_LABELS = (
 )  # fmt: skip
 """Labels by which clusters name their pools; the first that a node has counts."""
 
+CLOUD_PRODUCTS = (
+    "cloud.google.com/gke-accelerator", "eks.amazonaws.com/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-name",
+    "k8s.amazonaws.com/accelerator", "node.kubernetes.io/instance-type",
+)  # fmt: skip
+"""Labels by which clouds name a card or a machine, in words of their own; no class of the driver's."""
+
+_GKE_SHARES = "cloud.google.com/gke-max-shared-clients-per-gpu"
+"""Pods that share a device where GKE's own plugin gives it out, which no label of NVIDIA's tells."""
+
 _RESOURCE = re.compile(r"nvidia\.com/(gpu|mig-\d+g\.\d+gb(?:[.+-](?!shared)[a-z.]+?)?)(\.shared)?")
 
 
@@ -178,6 +187,8 @@ def _sharing(labels: dict[str, tuple[str, int]]) -> str:
     said = labels.get(f"{DOMAIN}gpu.sharing-strategy", ("", 0))[0]
     if said:
         return said
+    if labels.get("cloud.google.com/gke-gpu-sharing-strategy", ("", 0))[0] == "mps":
+        return "mps"
     return "mps" if labels.get(f"{DOMAIN}mps.capable", ("", 0))[0] == "true" else ""
 
 
@@ -191,9 +202,12 @@ def _offers(labels: dict[str, tuple[str, int]], allocatable: Node, capacity: Nod
         plain, plain_line = offered.get(label, (None, 0))
         shared, shared_line = offered.get(f"{label}.shared", (None, 0))
         product, line = labels.get(f"{label}.product", ("", 0))
+        replicas = _whole(labels, f"{label}.replicas")
+        if replicas is None and key == "gpu":
+            replicas = _whole(labels, _GKE_SHARES)
         yield Offer(
             key=key, product=product, count=_whole(labels, f"{label}.count"),
-            replicas=_whole(labels, f"{label}.replicas"), plain=plain, shared=shared,
+            replicas=replicas, plain=plain, shared=shared,
             capacity=(held.get(label) or 0) + (held.get(f"{label}.shared") or 0),
             line=line or plain_line or shared_line, offered_line=(shared_line if shared else plain_line) or line,
         )  # fmt: skip

@@ -18,8 +18,9 @@ from gpuledger.audit.node_configs import (
     sharings,
     slices_by_node,
 )
-from gpuledger.audit.node_words import DOMAIN, GpuNode, Offer, class_of, gpu_node, product_parts
+from gpuledger.audit.node_words import CLOUD_PRODUCTS, DOMAIN, GpuNode, Offer, class_of, gpu_node, product_parts
 from gpuledger.audit.versions import FOLLOWS_SLICES
+from gpuledger.model.durations import several
 from gpuledger.model.findings import AuditCheck, AuditReport, Finding, Looked, Where, Written
 from gpuledger.model.problem import Problem
 
@@ -146,8 +147,9 @@ def _judge_node(node: GpuNode, *, by_claims: bool) -> Iterator[Finding]:
         )
         yield _strike(checks.MIG_UNSETTLED, node.at(line), message)
     if any(offer.offered for offer in node.offers) and not node.label("gpu.product"):
-        message = "It offers GPUs and no label says which: their class is UNKNOWN."
-        yield _strike(checks.UNLABELLED, node.where, message)
+        message = "It offers GPUs, and no label of gpu-feature-discovery says which: their class is UNKNOWN."
+        clouds = [f"{key}: {node.labels[key][0]}" for key in CLOUD_PRODUCTS if key in node.labels]
+        yield _strike(checks.UNLABELLED, node.where, message, *clouds[:1])
     elif not node.offers or not any(offer.offered or offer.capacity for offer in node.offers):
         if not by_claims:
             message = "Its labels speak of GPUs, and the kubelet offers none."
@@ -183,7 +185,7 @@ def _judge_count(node: GpuNode, offer: Offer) -> Iterator[Finding]:
         return
     if offer.offered > expected and offer.offered % max(offer.count, 1) == 0 and offer.count:
         times = offer.offered // offer.count
-        message = f"Each device is offered {times} times, and the labels know of {_number(offer.replicas)}."
+        message = f"Each device is offered {several(times, 'time')}, and the labels know of {_number(offer.replicas)}."
     else:
         message = f"By the labels there are {expected}, and {offer.offered} are offered."
     yield _strike(checks.LABEL_MISMATCH, where, message, said)
@@ -244,7 +246,7 @@ def _judge_pools(nodes: Sequence[GpuNode]) -> Iterator[Finding]:
         usual = max(by_shares, key=lambda shares: (len(by_shares[shares]), shares))
         for shares, members in by_shares.items():
             for node, offer in members if shares != usual else ():
-                what = f"{name}: {shares} replicas of {kind} here, {usual} on most of its nodes"
+                what = f"{name}: {several(shares, 'replica')} of {kind} here, {usual} on most of its nodes"
                 yield _strike(
                     checks.MIXED_REPLICAS, node.at(offer.line), f"A replica is no fixed share in {what}.", *said
                 )

@@ -49,9 +49,10 @@ def stock(read: Sequence[Document], pools: Mapping[str, str], pool_label: str = 
         pool_label: the label of nodes that names their pool.
     """
     found: dict[tuple[str, str, int], Priced] = {}
+    known = {**_labelled_pools(read, pool_label), **pools}
     for document in read:
         for node in objects(document):
-            for one in (*_of_node(document, node, pools, pool_label), *_of_slice(document, node, pools)):
+            for one in (*_of_node(document, node, pools, pool_label), *_of_slice(document, node, known)):
                 key = (one.class_name, one.pool, one.replicas)
                 held = found.get(key)
                 nodes = tuple(dict.fromkeys((*(held.nodes if held else ()), *one.nodes)))
@@ -61,6 +62,17 @@ def stock(read: Sequence[Document], pools: Mapping[str, str], pool_label: str = 
                     nodes=nodes, product=first.product,
                 )  # fmt: skip
     return tuple(found.values())
+
+
+def _labelled_pools(read: Sequence[Document], pool_label: str) -> dict[str, str]:
+    """Pools by node as labels have them: a slice names its node, and the node its pool."""
+    nodes = [
+        gpu_node(document, node, pool_label)
+        for document in read
+        for node in objects(document)
+        if node.at("kind").text == "Node"
+    ]
+    return {node.name: node.pool for node in nodes if node is not None and node.pool}
 
 
 def _of_node(document: Document, node: Node, pools: Mapping[str, str], pool_label: str) -> Iterator[Priced]:

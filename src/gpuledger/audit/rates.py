@@ -11,6 +11,7 @@ from gpuledger.audit import rate_checks as checks
 from gpuledger.audit.documents import Document, documents
 from gpuledger.audit.rate_stock import Priced, stock
 from gpuledger.model.devices import class_name
+from gpuledger.model.durations import several
 from gpuledger.model.findings import AuditReport, Finding, Looked, Where, Written
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
@@ -99,7 +100,7 @@ class _Judgement:
             said = "money: never, so nothing is priced and nothing has to be"
         else:
             held = self._rates.at(self._now_us)
-            said = f"{len(self._rates.cards)} cards in {self._rates.currency}, {len(held)} of them hold now"
+            said = f"{several(len(self._rates.cards), 'card')} in {self._rates.currency}, {len(held)} in force now"
         lines = [(f"exists on {', '.join(one.nodes[:3]) or 'the cluster'}", one.words) for one in self._exists]
         return (("rates", said), *lines)
 
@@ -139,6 +140,10 @@ class _Judgement:
             )
             return
         held = [one for one in self._exists if _holds(card, one)]
+        if not held and (unknown := [one for one in self._exists if _may_hold(card, one)]):
+            why = f"it may price {unknown[0].words}"
+            self.looked.append(Looked(where=where, verdict="cannot-tell", why=why, text=str(card.rate)))
+            return
         if not held and self._exists:
             self._strike(
                 Finding(
@@ -212,6 +217,11 @@ class _Judgement:
 
 def _holds(card: RateCard, one: Priced) -> bool:
     return bool(one.class_name) and card.holds_for(one.class_name, pool=one.pool, replicas=one.replicas)
+
+
+def _may_hold(card: RateCard, one: Priced) -> bool:
+    """Whether a card prices something whose class no label tells, if its class is the one meant."""
+    return not one.class_name and card.pool in ("", one.pool) and card.replicas in (None, one.replicas)
 
 
 def _accounting_class(pattern: str) -> str:

@@ -41,22 +41,38 @@ def expressions(text: str) -> tuple[str, ...]:
 
 
 def conditional_lines(text: str) -> frozenset[int]:
-    """The lines (from 1) inside ``if``, ``with`` or ``range``: they stand there only if something holds."""
+    """The lines (from 1) inside ``if``, ``with`` or ``range``: they stand there only if something holds.
+
+    A condition around the whole text does not count: where it fails, there is no manifest to judge.
+    """
+    pieces = list(_cut(text))
+    held = [place for place, (literal, _) in enumerate(pieces) if _says(literal)]
     found: set[int] = set()
-    open_at: list[int | None] = []
+    open_at: list[tuple[int, int, str]] = []
+    branched: set[int] = set()
     line = 1
-    for literal, expression in _cut(text):
+    for place, (literal, expression) in enumerate(pieces):
         line += literal.count("\n")
         if expression is None:
             break
         first = re.match(r"[a-z]*", _bare(expression))
         word = first[0] if first else ""
         if word in ("if", "with", "range", "define", "block"):
-            open_at.append(None if word in ("define", "block") else line)
-        elif word == "end" and open_at and (start := open_at.pop()) is not None and not any(open_at):
-            found.update(range(start, line + 1))
+            open_at.append((place, line, word))
+        elif word == "else" and open_at:
+            branched.add(open_at[-1][0])
+        elif word == "end" and open_at:
+            start, since, opener = open_at.pop()
+            whole = bool(held) and start < held[0] and held[-1] <= place and start not in branched
+            if opener not in ("define", "block") and not whole:
+                found.update(range(since, line + 1))
         line += expression.count("\n")
     return frozenset(found)
+
+
+def _says(literal: str) -> bool:
+    """Whether a literal part holds more than comments and the start of a document."""
+    return any(row.strip() not in ("", "---") and not row.lstrip().startswith("#") for row in literal.split("\n"))
 
 
 def _bare(expression: str) -> str:

@@ -75,6 +75,7 @@ def tell(session: Session, report: AuditReport, *, format_: AuditFormat | None, 
     if report.unread:
         if session.format is not Format.TABLE or format_ is not None:
             session.problems(report.unread)
-        session.talk(f"{several(len(report.unread), 'part')} could not be read, and so was not judged")
+        were = "was" if len(report.unread) == 1 else "were"
+        session.talk(f"{several(len(report.unread), 'part')} could not be read, and so {were} not judged")
     if report.found(strict=strict):
         raise typer.Exit(1)

@@ -7,13 +7,14 @@ are handed over as Arrow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.ledger import metered
 from gpuledger.ledger.duck import RULE_READS, Duck
+from gpuledger.ledger.engine import engine_of
 from gpuledger.ledger.reserved import Reading
 from gpuledger.ledger.store import Ledger
 
@@ -37,14 +38,16 @@ class DuckReading(Reading):
     def __init__(self, ledger: Ledger, marks: Mapping[str, int], duck: Duck) -> None:
         super().__init__(ledger, marks)
         duck.make_relations()
-        self._cursor = self.cursor = cast("DBAPICursor", _Elsewhere(self._cursor, duck))
+        insert = engine_of(ledger.connection).insert
+        self._cursor = self.cursor = cast("DBAPICursor", _Elsewhere(self._cursor, duck, insert))
 
 
 class _Elsewhere:
     """The ledger's cursor, save that the rule's parts run on the engine, and what they find comes back."""
 
-    def __init__(self, cursor: DBAPICursor, duck: Duck) -> None:
+    def __init__(self, cursor: DBAPICursor, duck: Duck, insert: Callable[..., None]) -> None:
         self._cursor = cursor
+        self._insert = insert
         self._duck = duck
 
     def __getattr__(self, name: str) -> Any:
@@ -83,10 +86,9 @@ class _Elsewhere:
 
     def _take_back(self, name: str) -> None:
         columns = _names(name)
-        statement = f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
         found = self._duck.run(f"SELECT {', '.join(columns)} FROM {name} ORDER BY run")  # noqa: S608 constants
         while rows := found.fetchmany(_FETCHED):
-            self._cursor.executemany(statement, rows)
+            self._insert(self._cursor, name, columns, rows)
 
 
 def _names(relation: str) -> list[str]:

@@ -105,6 +105,10 @@ class Engine(Protocol):
         """Insert rows, few or many."""
         ...
 
+    def together(self, cursor: DBAPICursor, rows: int) -> AbstractContextManager[object]:
+        """Inside, statements that insert so many rows travel as one, as far as nobody waits for an answer."""
+        ...
+
     def make_relations(self, connection: sa.Connection, relations: Mapping[str, str]) -> None:
         """Empty relations of this connection alone, name to columns; before a snapshot begins."""
         ...

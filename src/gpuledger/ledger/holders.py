@@ -1,4 +1,4 @@
-"""What the ledger knows of who holds capacity at a moment: names, claims, expected ends; and what is new since a mark.
+"""What the ledger knows of who holds capacity at a moment: names, claims, expected ends.
 
 In: the connection of an open ledger. Out: rows and names. One look over all workloads goes from name to next name by
 the index; everything else costs what it is asked about.
@@ -6,7 +6,7 @@ the index; everything else costs what it is asked about.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import sqlalchemy as sa
 
@@ -31,8 +31,6 @@ SELECT workload FROM name WHERE workload IS NOT NULL AND (
 
 _MOVED = f"SELECT DISTINCT workload FROM workload_event WHERE at_us > {MARK} AND at_us <= {MARK}"  # noqa: S608 constants
 _ADMITTED = f"SELECT DISTINCT workload FROM hold WHERE at_us > {MARK} AND at_us <= {MARK} AND expires_at_us > {MARK}"  # noqa: S608
-
-_BEATING = "source = 'controller' AND method = 'heartbeat'"
 
 
 def holding_workloads(connection: sa.Connection, at_us: int, *, until_us: int, longest_us: int) -> set[str]:
@@ -79,36 +77,4 @@ def expected_ends(connection: sa.Connection, workloads: Collection[str]) -> dict
             part,
         )
         found.update((str(workload), (int(at_us), int(until_us))) for workload, at_us, until_us in cursor.fetchall())
-    return found
-
-
-def told_before(connection: sa.Connection, seen: Mapping[str, int], marks: Mapping[str, int], before_us: int) -> bool:
-    """Whether something came, beyond these marks, that can change time before a moment: an event, or a correction."""
-    cursor = bare_cursor(connection)
-    for writer, number in marks.items():
-        if number == seen.get(writer, 0):
-            continue
-        mark = (writer, seen.get(writer, 0))
-        query = f"SELECT 1 FROM workload_event WHERE writer = {MARK} AND number > {MARK} AND at_us < {MARK} LIMIT 1"  # noqa: S608
-        cursor.execute(query, (*mark, before_us))
-        if cursor.fetchall():
-            return True
-        cursor.execute(f"SELECT 1 FROM usage_correction WHERE writer = {MARK} AND number > {MARK} LIMIT 1", mark)  # noqa: S608
-        if cursor.fetchall():
-            return True
-    return False
-
-
-def new_beats(connection: sa.Connection, seen: Mapping[str, int], marks: Mapping[str, int]) -> dict[str, int]:
-    """The last heartbeat that each source sent beyond these marks."""
-    cursor = bare_cursor(connection)
-    found: dict[str, int] = {}
-    for writer, number in marks.items():
-        if number == seen.get(writer, 0):
-            continue
-        query = f"""SELECT host, MAX(until_us) FROM watch WHERE writer = {MARK} AND number > {MARK}
-            AND device = '' AND {_BEATING} GROUP BY host"""  # noqa: S608 constants
-        cursor.execute(query, (writer, seen.get(writer, 0)))
-        for source, until_us in cursor.fetchall():
-            found[str(source)] = max(int(until_us), found.get(str(source), 0))
     return found

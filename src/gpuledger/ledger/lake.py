@@ -30,27 +30,28 @@ class Lake:
         manifest: what it is.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
+    def __init__(self, folder: Path, manifest: Manifest, *, is_writer: bool = False) -> None:
         self.folder = folder
         self.manifest = manifest
+        self._is_writer = is_writer
         self._sound: set[str] = set()
 
     @classmethod
-    def open(cls, folder: Path) -> Lake:
-        """Open the lake in a folder.
+    def open(cls, folder: Path, *, is_writer: bool = False) -> Lake:
+        """Open the lake in a folder; ``is_writer`` for who holds it by :func:`writing`.
 
         Raises:
             NotFound: ``no-lake``.
             Misconfigured: ``lake-version``.
             Corrupt: ``lake-damaged`` where the manifest cannot be understood.
         """
-        lake = cls.open_if_there(folder)
+        lake = cls.open_if_there(folder, is_writer=is_writer)
         if lake is None:
             raise NotFound("no-lake", f"{folder} is not a lake: it has no {MANIFEST}", hint=_make(folder))
         return lake
 
     @classmethod
-    def open_if_there(cls, folder: Path) -> Lake | None:
+    def open_if_there(cls, folder: Path, *, is_writer: bool = False) -> Lake | None:
         """As :meth:`open`; None where the folder has no manifest."""
         path = folder / MANIFEST
         try:
@@ -59,7 +60,7 @@ class Lake:
         except Corrupt:
             return None
         try:
-            return cls(folder, read_manifest(text.decode("utf-8")))
+            return cls(folder, read_manifest(text.decode("utf-8")), is_writer=is_writer)
         except NotThisFormat as error:
             raise Misconfigured(
                 "lake-version",
@@ -99,6 +100,8 @@ class Lake:
         Raises:
             Unavailable: ``lake-busy``.
         """
+        if self._is_writer:
+            return
         with suppress(OSError), (self.folder / _LOCK).open("rb") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -38,14 +38,21 @@ CREATE TABLE around (workload VARCHAR, hour_us BIGINT, refs VARCHAR[]);
 CREATE TABLE placed (place BIGINT, placement VARCHAR);
 CREATE TABLE meter_of (place BIGINT, meter_rank BIGINT, meter VARCHAR, host VARCHAR, device VARCHAR)"""
 
+# Most workloads have one interval; for the others it is told what is the same.
+_TOLD_SEVERAL = """
+CREATE OR REPLACE TEMP TABLE several AS
+SELECT workload, MIN(run) AS run FROM metered_run GROUP BY workload HAVING COUNT(*) > 1"""
+
 # The hours in which a workload has several intervals: only there are there more events behind a row than three. The
 # events of the hour, and the ones next to it on both sides.
 _AROUND = f"""
 INSERT INTO around
 WITH edge AS (
     SELECT run, workload, since_us - since_us % {HOUR_US} AS hour_us FROM metered_run
+    WHERE workload IN (SELECT workload FROM several)
     UNION
     SELECT run, workload, until_us - 1 - (until_us - 1) % {HOUR_US} FROM metered_run
+    WHERE workload IN (SELECT workload FROM several)
 ),
 shared AS (SELECT workload, hour_us FROM edge GROUP BY workload, hour_us HAVING COUNT(*) > 1),
 span AS (
@@ -73,8 +80,8 @@ GROUP BY s.workload, s.hour_us"""  # noqa: S608 constants
 # a workload, ``held`` for what it holds: its placement, for one owner.
 _PUT_ASIDE = """
 INSERT INTO aside
-SELECT r.run + $before, w.run + $before, h.run + $before, r.workload, r.is_declared, r.from_us, r.since_us, r.until_us,
-    r.placement, r.subject, r.first_event,
+SELECT r.run + $before, COALESCE(w.run, r.run) + $before, COALESCE(h.run, r.run) + $before, r.workload,
+    r.is_declared, r.from_us, r.since_us, r.until_us, r.placement, r.subject, r.first_event,
     CASE WHEN r.first_event = r.begin_event THEN 1 ELSE 2 END + CASE WHEN r.end_event IS NULL THEN 0 ELSE 1 END,
     SUBSTR(SHA256(r.refs), 1, 16), r.refs
 FROM (
@@ -89,15 +96,22 @@ FROM (
     END AS refs
     FROM metered_run
 ) AS r
-JOIN (SELECT workload, MIN(run) AS run FROM metered_run GROUP BY workload) AS w ON w.workload = r.workload
-JOIN (
-    SELECT workload, placement, subject, MIN(run) AS run FROM metered_run GROUP BY workload, placement, subject
+LEFT JOIN several AS w ON w.workload = r.workload
+LEFT JOIN (
+    SELECT m.workload, m.placement, m.subject, MIN(m.run) AS run
+    FROM metered_run AS m JOIN several AS s ON s.workload = m.workload
+    GROUP BY m.workload, m.placement, m.subject
 ) AS h ON h.workload = r.workload AND h.placement = r.placement AND h.subject = r.subject"""
 
 # Two workloads share a subject only where no text names them: each is rounded by itself, then they are one record.
+# First by a hash, which fits into memory, then the few that are left by their text.
 _SHARED = """
 CREATE TABLE shared AS
-SELECT placement, subject FROM aside GROUP BY placement, subject HAVING MIN(whose) <> MAX(whose)"""
+SELECT placement, subject FROM aside
+WHERE HASH(placement, subject) IN (
+    SELECT HASH(placement, subject) FROM aside GROUP BY 1 HAVING MIN(whose) <> MAX(whose)
+)
+GROUP BY placement, subject HAVING MIN(whose) <> MAX(whose)"""
 
 _OF_MONTH = """
 CREATE OR REPLACE TEMP TABLE month_run AS
@@ -196,6 +210,7 @@ class LakeRule:
                 "FROM workload_event"
             )
             duck.find_runs(self._until_us)
+            duck.run(_TOLD_SEVERAL)
             duck.run(_AROUND)
             duck.run(_PUT_ASIDE, {"before": duck.rows("SELECT COALESCE(MAX(run), 0) FROM aside")[0][0]})
         duck.clear("workload_event", "metered_workload")

@@ -37,8 +37,17 @@ TEMPORARY = ".part"
 ASIDE = ".gpuledger-duckdb-"
 """Beginning of a folder for what does not fit into memory; it goes with the process, or the next writer removes it."""
 
+_RARELY_TWICE = frozenset(
+    {
+        "number", "subject", "evidence_hash", "event_id", "text_key", "salt", "digest", "json", "hash", "previous_hash",
+        "natural_key", "document", "document_hash", "heads", "root", "previous_root", "evidence_marks",
+    }
+)  # fmt: skip
+
 _TABLE = b"gpuledger.table"
 _BLOCK = 1 << 20
+_MODE = 0o640
+"""As the ledger itself: it says who did what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +154,9 @@ def write_arrow(path: Path, schema: pa.Schema, tables: Iterable[Any]) -> Written
 
     def fill(temporary: Path) -> int:
         rows = 0
-        with pyarrow.parquet.ParquetWriter(temporary, schema, compression="zstd", version="2.6") as writer:
+        with pyarrow.parquet.ParquetWriter(
+            temporary, schema, compression="zstd", version="2.6", use_dictionary=_repeated(schema)
+        ) as writer:
             for each in tables:
                 whole = pyarrow.Table.from_batches([each]) if isinstance(each, pyarrow.RecordBatch) else each
                 writer.write_table(whole, row_group_size=ROWS_AT_ONCE)
@@ -153,6 +164,11 @@ def write_arrow(path: Path, schema: pa.Schema, tables: Iterable[Any]) -> Written
         return rows
 
     return put(path, fill)
+
+
+def _repeated(schema: pa.Schema) -> list[str]:
+    """Columns whose texts repeat within some thousand rows: a dictionary of the others would only be thrown away."""
+    return [name for name in schema.names if name not in _RARELY_TWICE]
 
 
 def put(path: Path, fill: Callable[[Path], int]) -> Written:
@@ -165,6 +181,7 @@ def put(path: Path, fill: Callable[[Path], int]) -> Written:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
         try:
+            temporary.touch(_MODE)
             rows = fill(temporary)
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())

@@ -19,6 +19,7 @@ SYSTEM_LEDGER = Path("/var/lib/gpuledger/ledger.db")
 """The ledger of a machine whose agent runs as a service."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_SLIPPED = re.compile(r"((?:postgres(?:ql)?|sqlite)(?:\+[a-z0-9]+)?):(?!//)", re.IGNORECASE)
 _POSTGRES = ("postgresql", "postgres")
 _PLACE_HINT = "give a path, sqlite:///PATH (four slashes for an absolute path), or postgresql://USER@HOST/DATABASE"
 
@@ -105,6 +106,8 @@ def path_of(place: str | Path) -> Path:
     text = str(place)
     if "\0" in text or not text.strip():
         raise Misconfigured("bad-ledger-place", f"{text!r} names no file", hint=_PLACE_HINT)
+    if slip := _SLIPPED.match(text):
+        raise Misconfigured("bad-ledger-place", f"{slip[1]}: without // after it names no place", hint=_PLACE_HINT)
     if url := _SCHEME.fullmatch(text):
         if url[1].lower() != "sqlite" or not url[2].startswith("/") or len(url[2]) < 2:
             raise Misconfigured("bad-ledger-place", f"{text!r} is not a place for a ledger", hint=_PLACE_HINT)

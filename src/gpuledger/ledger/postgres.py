@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from itertools import count
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -345,6 +345,13 @@ def insert(cursor: DBAPICursor, table: str, columns: Sequence[str], rows: Sequen
     with cast("Cursor", cursor).copy(f"COPY {table} ({names}) FROM STDIN") as stream_in:  # as above
         for row in rows:
             stream_in.write_row(row)
+
+
+def together(cursor: DBAPICursor, rows: int) -> AbstractContextManager[object]:
+    """A pipeline; not where there are so many rows that they go by COPY, which none allows."""
+    if rows >= _FEW or not psycopg.Pipeline.is_supported():
+        return nullcontext()
+    return cast("Cursor", cursor).connection.pipeline()
 
 
 def make_relations(connection: sa.Connection, relations: Mapping[str, str]) -> None:

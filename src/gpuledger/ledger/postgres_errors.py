@@ -17,6 +17,21 @@ REFUSED = "GL001"
 RACES = ("23505", "40001", "40P01")
 """A key that another transaction has just added, a serialization failure, a deadlock."""
 
+_AGAIN = "look after the server, then run the same again: what is there already is not added twice"
+_WAYS_IN = (
+    (
+        "password",
+        "check the password of this role: in ~/.pgpass, PGPASSWORD, or the URL with @ : / % as %40 %3A %2F %25",
+    ),
+    (
+        "no pg_hba.conf entry",
+        "the server lets this role in from nowhere like here: its administrator adds it to pg_hba.conf",
+    ),
+    ("does not exist", "check role and database in the URL; to make them: docs/guides/postgresql.md"),
+    ("resolve host", "check the host in the URL: postgresql://USER@HOST/DATABASE"),
+)
+"""What is said of a connection that is refused, and what helps; by words, since no state comes with it."""
+
 _BUSY = ("55P03", "57014", "40001", "40P01")
 _CUT = ("57P01", "57P02", "57P03", "57P05")
 _BROKEN = ("42P01", "42703", "42883", "3F000")
@@ -72,11 +87,8 @@ def unreachable(place: Server, said: str) -> Unavailable:
 
     What was being appended is there as a whole or not at all.
     """
-    return Unavailable(
-        "ledger-unreachable",
-        f"{place} cannot be reached: {said}",
-        hint="look after the server, then run the same again: what is there already is not added twice",
-    )
+    hint = next((hint for word, hint in _WAYS_IN if word in said), _AGAIN)
+    return Unavailable("ledger-unreachable", f"{place} cannot be reached: {said}", hint=hint)
 
 
 def damaged(place: Server, why: str) -> Corrupt:

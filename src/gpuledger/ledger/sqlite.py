@@ -192,6 +192,12 @@ def insert(cursor: DBAPICursor, table: str, columns: Sequence[str], rows: Sequen
     cursor.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)  # noqa: S608 names are the schema's own, values are bound
 
 
+def together(cursor: DBAPICursor, rows: int) -> AbstractContextManager[object]:
+    """Nothing: there is no journey to save."""
+    del cursor, rows
+    return nullcontext()
+
+
 def make_relations(connection: sa.Connection, relations: Mapping[str, str]) -> None:
     """Temporary tables: they belong to the connection, and nothing of the file changes."""
     cursor = bare_cursor(connection)

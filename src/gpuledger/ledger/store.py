@@ -314,8 +314,9 @@ class Ledger:
             return {writer: appending.last_link(self._connection, writer) for writer in self._writers()}
 
     def marks(self) -> dict[str, int]:
-        """Every writer's last number."""
-        return {writer: number for writer, (number, _) in self.heads().items()}
+        """Every writer's last number, all as of one moment."""
+        with self.mapped():
+            return appending.last_numbers(self._connection)
 
     def writers(self) -> tuple[str, ...]:
         """Every writer's name, sorted."""

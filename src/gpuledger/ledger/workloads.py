@@ -120,20 +120,6 @@ def may_hold(connection: sa.Connection, placements: Collection[str], since_us: i
     return found
 
 
-def changed_workloads(connection: sa.Connection, after: Mapping[str, int], upto: Mapping[str, int]) -> set[str]:
-    """Workloads of which there are events or holds beyond each writer's mark."""
-    cursor = bare_cursor(connection)
-    found: set[str] = set()
-    for writer, number in upto.items():
-        if number == after.get(writer, 0):
-            continue
-        for table in ("workload_event", "hold"):
-            query = f"SELECT DISTINCT workload FROM {table} WHERE writer = {MARK} AND number > {MARK}"  # noqa: S608 as above
-            cursor.execute(query, (writer, after.get(writer, 0)))
-            found.update(workload for (workload,) in cursor.fetchall())
-    return found
-
-
 def placements_by_place(connection: sa.Connection) -> list[PlacementRow]:
     """The placements with a device whose name has a slash, as HOST/ADDRESS has."""
     cursor = bare_cursor(connection)

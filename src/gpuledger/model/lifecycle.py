@@ -25,6 +25,9 @@ CPU = "cpu"
 MOST_DEVICES = 4096
 """More devices than this in one placement is a mistake: the largest machines of a cluster hold 16."""
 
+FINEST_SHARE = 10**18
+"""The largest denominator of a share: every store keeps it as a whole number of 64 bits."""
+
 
 class State(StrEnum):
     """Where a workload stands."""
@@ -95,8 +98,13 @@ class Placement:
             raise _bad(f"a share of {self.share!r} is not exact: give a Fraction", "Fraction(1, 4)")
         if not 0 < self.share <= 1:
             raise _bad(f"a share of {self.share}: above 0 and at most 1 of each device", "--share 1/4")
+        if self.share.denominator > FINEST_SHARE:
+            raise _bad(f"a share of {self.share} is finer than 18 decimals", "--share 1/3")
         if not 0 <= self.count <= MOST_DEVICES or (self.count == 0) != (self.class_name == CPU):
-            raise _bad(f"{self.count} devices of class {self.class_name}", f"1 to {MOST_DEVICES}, and 0 for class cpu")
+            sentence = (
+                f"{self.count} devices of class {self.class_name}: a placement has 1 to {MOST_DEVICES}, and 0 of cpu"
+            )
+            raise _bad(sentence, f"--devices N, from 1 to {MOST_DEVICES}; --class cpu takes none")
         if self.devices and (len(self.devices) != self.count or list(self.devices) != sorted(set(self.devices))):
             raise _bad("its devices are not as many as it counts, sorted, each once", "--devices UUID,UUID")
         for device in self.devices:

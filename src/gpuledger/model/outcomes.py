@@ -111,7 +111,8 @@ class Applied:
         version: the version that now holds.
         changed: whether it is new; the same document applied again changes nothing.
         services, users, namespaces, hosts: how many rules and owners it has.
-        problems: what it holds that this version does not act on.
+        quotas, accounts: how many entries of quotas, and accounts of the share tree.
+        problems: what it holds that this version does not act on, or that binds nobody.
     """
 
     version: PolicyVersion
@@ -120,6 +121,8 @@ class Applied:
     users: int
     namespaces: int
     hosts: int
+    quotas: int = 0
+    accounts: int = 0
     problems: tuple[Problem, ...]
 
 

@@ -61,8 +61,9 @@ def admit(ledger: Ledger, request: AdmitRequest, *, writer: str, now_us: int, is
         book = book_of(ledger)
         asking = Asking(ledger, memory_of(ledger), book, request, now_us=now_us, is_check=is_check)
         try:
-            book.prepare(now_us)
-            asking.look_ahead(text)
+            with ledger.mapped():
+                book.prepare(now_us)
+                asking.look_ahead(text)
             if is_check:
                 with ledger.snapshot():
                     asking.judge()
@@ -113,6 +114,7 @@ class Asking:
 
     def look_ahead(self, text: IdentityText | None) -> None:
         """Settle the scopes; ``text`` is whose it was found to be, where it was asked before."""
+        self._memory.occupancy.need({self._key})
         if text is None:
             text = self._text(self._memory.lives.get(self._request.workload))
         self.scopes = self._scopes(text)
@@ -121,6 +123,8 @@ class Asking:
         request = self._request
         owner = self._book.in_force.naming.owner_of(text, self._now_us)
         names = [f"workload:{request.workload}", *(f"device:{device}" for device in request.placement.devices)]
+        if self._key not in self._memory.occupancy.stored:
+            names.append(f"placement:{self._key}")  # else two who write the first of its kind would collide
         names += [
             f"{scope}:{name}" for scope, name in ((Scope.USER, owner.user), (Scope.TEAM, owner.team)) if name != NO_NAME
         ]
@@ -131,15 +135,18 @@ class Asking:
         request = self._request
         batch = Batch(self._ledger, self._memory, now_us=self._now_us, imported=False)
         batch.know([self._told])
-        if not self._book.catch_up(self._memory.occupancy.marks, self._now_us):
+        occupancy = self._memory.occupancy
+        if not self._book.catch_up(occupancy.marks, self._now_us, occupancy.news):
             return None
         life = self._memory.lives[request.workload]
         claim = life.active_claim(self._now_us)
         text = self.text = self._text(life)
-        if self._scopes(text) != self.scopes:
+        if not set(self._scopes(text)) <= set(self.scopes):
             return None  # it is somebody else's than was thought, whose quotas are not locked
         at_us = max([self._now_us, *(event.at_us for event in life.events[-1:])])
-        ends = expected_ends(self._ledger.connection, [request.workload]).get(request.workload)
+        ends: tuple[int, int] | None = None
+        if life.events:
+            ends = expected_ends(self._ledger.connection, [request.workload]).get(request.workload)
         if life.holds or claim is not None:
             self._refuse_other(life, claim, text, ends)
             held = claims(self._ledger.connection, [request.workload]).get(request.workload)

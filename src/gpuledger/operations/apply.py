@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpuledger.ledger.store import Ledger
+from gpuledger.model.missing import Missing
 from gpuledger.model.outcomes import Applied
+from gpuledger.model.policy import Policy
+from gpuledger.model.problem import Problem
+from gpuledger.model.quotas import EACH, Scope
 from gpuledger.model.rows import PolicyVersion
 from gpuledger.operations.reading_files import read_text
 from gpuledger.sources import policy_file
@@ -23,26 +27,48 @@ def apply(open_ledger: Callable[[], Ledger], path: Path, *, now_us: int, writer:
     policy, problems = policy_file.parse(document, path=str(path), now_us=now_us)
     digest = hashlib.sha256(document.encode()).hexdigest()
     with open_ledger() as ledger:
-        last = max(ledger.scan(PolicyVersion), key=lambda row: row.version, default=None)
-        changed = last is None or last.document_hash != digest
-        if last is None or changed:
-            row = PolicyVersion(
-                version=1 if last is None else last.version + 1,
-                effective_from_us=policy.effective_from_us,
-                applied_at_us=now_us,
-                document=document,
-                document_hash=digest,
-            )
-            ledger.append([row], writer=writer, at_us=now_us)
-            row = max(ledger.scan(PolicyVersion), key=lambda stored: stored.version)
-        else:
-            row = last
+        last: PolicyVersion | None = None
+
+        def next_version() -> list[PolicyVersion] | None:
+            nonlocal last
+            last = max(ledger.scan(PolicyVersion), key=lambda row: row.version, default=None)
+            if last is not None and last.document_hash == digest:
+                return None
+            return [
+                PolicyVersion(
+                    version=1 if last is None else last.version + 1,
+                    effective_from_us=policy.effective_from_us,
+                    applied_at_us=now_us,
+                    document=document,
+                    document_hash=digest,
+                )
+            ]
+
+        # alone among all who judge: nobody grants by the policy before while this one comes into force
+        appended = ledger.append_made(next_version, writer=writer, at_us=now_us, are_new=True)
+        row = last if appended is None else appended.added[0]
+        assert isinstance(row, PolicyVersion)
     return Applied(
         version=row,
-        changed=changed,
+        changed=appended is not None,
         services=len(policy.services),
         users=len(policy.users),
         namespaces=len(policy.namespaces),
         hosts=len(policy.hosts),
-        problems=tuple(problems),
+        quotas=len(policy.quotas),
+        accounts=0 if isinstance(policy.shares, Missing) else len(list(policy.shares.every_account())),
+        problems=(*problems, *_of_nobody(policy, str(path))),
     )
+
+
+def _of_nobody(policy: Policy, path: str) -> Iterator[Problem]:
+    """Quotas whose role or team nobody has: a slip of the pen would limit nobody, and nothing else would show it."""
+    roles = {role for user in policy.users.values() for role in user.roles}
+    for quota in policy.quotas:
+        known = roles if quota.scope is Scope.ROLE else policy.teams if quota.scope is Scope.TEAM else None
+        if known is not None and quota.name not in (EACH, *known):
+            yield Problem(
+                code="quota-of-nobody",
+                message=f"the policy gives nobody the {quota.scope} {quota.name!r}, so its quota binds nobody",
+                where=path,
+            )

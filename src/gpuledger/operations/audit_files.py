@@ -18,6 +18,9 @@ MOST_BYTES = 64 * 1024 * 1024
 MOST_FILES = 20_000
 """Of one call, so that a mistyped folder does not read a disk."""
 
+MOST_SIGNS = 256 * 1024 * 1024
+"""Of all texts of one call: they are held together, since rules and roles of one belong to others."""
+
 _HINT = "give the text file itself"
 
 
@@ -36,33 +39,51 @@ def gather(paths: Sequence[Path], *, suffixes: Sequence[str]) -> tuple[tuple[Wri
     """
     texts: list[Written] = []
     unread: list[Problem] = []
-    for number, path in enumerate(_files(paths, tuple(suffix.lower() for suffix in suffixes))):
+    held = 0
+    for number, (path, named) in enumerate(_files(paths, tuple(suffix.lower() for suffix in suffixes), unread)):
         if number >= MOST_FILES:
             message = f"more than {MOST_FILES:,} files; the others were not read"
             unread.append(Problem(code="too-many-files", message=message, where=str(path)))
             break
+        if not named and not path.is_file():  # a pipe would wait for ever
+            message = "no file: a link to nothing, a pipe or a device"
+            unread.append(Problem(code="unreadable-file", message=message, where=str(path)))
+            continue
         try:
-            texts.append(Written(path=str(path), text=read_text(path, most=MOST_BYTES, hint=_HINT)))
+            text = read_text(path, most=MOST_BYTES, hint=_HINT)
         except BadInput as error:
             place = f"{error.path}:{error.line}" if error.line else error.path
             message = error.message.removeprefix(f"{place}: ")
             unread.append(Problem(code=error.code, message=message, where=place))
+            continue
+        held += len(text)
+        if held > MOST_SIGNS:
+            message = f"more than {MOST_SIGNS // 1024**2:,} Mi signs in all; this and the others were not read"
+            unread.append(Problem(code="too-many-files", message=message, where=str(path)))
+            break
+        texts.append(Written(path=str(path), text=text))
     return tuple(texts), tuple(unread)
 
 
-def _files(paths: Sequence[Path], suffixes: tuple[str, ...]) -> Iterator[Path]:
+def _files(paths: Sequence[Path], suffixes: tuple[str, ...], unread: list[Problem]) -> Iterator[tuple[Path, bool]]:
+    """Every file, and whether it was named itself."""
     for path in paths:
         if path.is_dir():
-            yield from _within(path, suffixes)
+            yield from ((inside, False) for inside in _within(path, suffixes, unread))
         elif str(path) == "-" or path.exists():
-            yield path
+            yield path, True
         else:
             raise BadInput("unreadable-file", "no such file or folder", path=str(path), hint="check the path")
 
 
-def _within(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+def _within(folder: Path, suffixes: tuple[str, ...], unread: list[Problem]) -> Iterator[Path]:
     """Files below a folder by name; links to folders are not followed, and hidden folders (.git) are left out."""
-    for place, folders, names in os.walk(folder):
+
+    def closed(error: OSError) -> None:
+        message = f"a folder that cannot be read: {error.strerror}"
+        unread.append(Problem(code="unreadable-file", message=message, where=str(error.filename)))
+
+    for place, folders, names in os.walk(folder, onerror=closed):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if name.lower().endswith(suffixes):

@@ -41,14 +41,22 @@ class InForce:
         self.zone: tzinfo = UTC
         self.naming = Naming(texts=self.texts)
 
-    def look(self, now_us: int) -> bool:
-        """Look at what is in force now. Returns whether owners may have changed since the last look."""
-        newest = workloads.newest_policy(self._ledger.connection)
+    def look(self, now_us: int, *, is_newest_known: bool = False) -> bool:
+        """Look at what is in force now. Returns whether owners may have changed since the last look.
+
+        Args:
+            now_us: the moment.
+            is_newest_known: no policy was applied since the last look.
+        """
+        is_newest_known = is_newest_known and self._newest >= 0
+        newest = self._newest if is_newest_known else workloads.newest_policy(self._ledger.connection)
         if newest != self._newest:
-            self._versions = policies(self._ledger, now_us=now_us)
-            self._newest = newest if len(self._versions) == newest else -1  # one may be applied ahead of this clock
-            self.naming = Naming(texts=self.texts, versions=self._versions)
-            self.number = -1
+            versions = policies(self._ledger, now_us=now_us)
+            self._newest = newest if len(versions) == newest else -1  # one may be applied ahead of this clock
+            if versions != self._versions:
+                self._versions = versions
+                self.naming = Naming(texts=self.texts, versions=versions)
+                self.number = -1
         number = max((n for n, (since_us, _) in enumerate(self._versions, 1) if since_us <= now_us), default=0)
         if number == self.number:
             return False

@@ -111,7 +111,6 @@ class Batch:
         devices = {device for placement in self._told.values() for device in placement.devices}
         if devices:
             self._occupancy.watch(devices, min(since_us.values()))
-        self._stored = workloads.known_events(connection, [(each.workload, each.event_id) for each in told])
         fresh = {
             name: at_us
             for name, at_us in since_us.items()
@@ -119,6 +118,8 @@ class Batch:
         }
         if fresh:
             self._load_lives(fresh)
+        met = [(each.workload, each.event_id) for each in told if self._lives[each.workload].sequence]
+        self._stored = workloads.known_events(connection, met) if met else {}
         subjects = {self._lives[name].subject for name in since_us} | {row.subject for row in self._stored.values()}
         unread = {key for key in subjects if key and key not in self._texts}
         if unread:
@@ -126,9 +127,10 @@ class Batch:
 
     def _load_lives(self, since_us: dict[str, int]) -> None:
         connection = self._ledger.connection
-        events = workloads.events_since_begin(connection, since_us)
-        sequences = workloads.last_sequences(connection, events)
-        claims = workloads.claims(connection, since_us)
+        sequences = workloads.last_sequences(connection, since_us)
+        met = {name: at_us for name, at_us in since_us.items() if name in sequences}
+        events = workloads.events_since_begin(connection, met) if met else {}
+        claims = workloads.claims(connection, met) if met else {}
         for name, at_us in since_us.items():
             found = events.get(name, [])
             admitted = [each.at_us for each in found if each.state == State.PROVISIONING and each.at_us <= at_us]

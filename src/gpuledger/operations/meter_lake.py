@@ -57,7 +57,7 @@ def meter_lake(
     parquet.duckdb()
     parquet.arrow()
     with writing(folder):
-        lake = Lake.open(folder)
+        lake = Lake.open(folder, is_writer=True)
         if check:
             lake.look_over()
         _refuse_part(lake)
@@ -161,7 +161,7 @@ def _replaced(lake: Lake, written: list[LakeFile], *, until_us: int, digest: str
     )  # fmt: skip
     for name in old:
         (lake.folder / name).unlink(missing_ok=True)
-    return Lake(lake.folder, manifest)
+    return Lake(lake.folder, manifest, is_writer=True)
 
 
 def is_current(manifest: Manifest) -> bool:

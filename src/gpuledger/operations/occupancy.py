@@ -8,11 +8,12 @@ transition does not grow with history.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from gpuledger.ledger import workloads
+from gpuledger.ledger.news import News, news
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.lifecycles import Stay, holdings
 from gpuledger.model.lifecycle import Placement
@@ -56,7 +57,9 @@ class Occupancy:
         self._ledger = ledger
         self._devices: dict[str, _Device] = {}
         self._ended_of: dict[str, set[tuple[str, tuple[int, int, str, Fraction]]]] = {}
-        self._marks: dict[str, int] = {}
+        self._marks: dict[str, int] | None = None
+        self.news: News | None = None
+        """What the last look found; None before the second."""
         self.placements: dict[str, Placement] = {}
         """Every placement met, by key: what a key stands for never changes."""
         self.stored: set[str] = set()
@@ -65,20 +68,23 @@ class Occupancy:
     @property
     def marks(self) -> dict[str, int]:
         """Up to where of each writer all is known, as of the last look."""
-        return self._marks
+        return self._marks or {}
 
-    def catch_up(self) -> set[str]:
+    def catch_up(self) -> Collection[str]:
         """Take in what was written since the last call, by whomever. Returns the workloads that it is about."""
         marks = self._ledger.marks()
-        changed = workloads.changed_workloads(self._ledger.connection, self._marks, marks) if self._marks else set()
+        if self._marks is not None:
+            self.news = news(self._ledger.connection, self._marks, marks)
+        changed: Collection[str] = () if self.news is None else self.news.workloads
         if self._devices and changed:
             self._load(changed, min(device.since_us for device in self._devices.values()), self._devices)
         self._marks = marks
         return changed
 
     def wrote(self, writer: str, rows: Sequence[Row]) -> None:
-        """What this process has just written is known."""
-        self._marks[writer] = rows[-1].number
+        """What this process has just written is known, unless others of its name wrote between: then all of it is new."""
+        if self._marks is not None and follows(self._marks, writer, rows):
+            self._marks[writer] = rows[-1].number
         self.stored.update(row.placement for row in rows if isinstance(row, PlacementRow))
 
     def need(self, keys: Collection[str]) -> None:
@@ -212,6 +218,11 @@ class Occupancy:
         known = self._devices.pop(device, None)
         for ended in known.ended if known else ():
             self._ended_of[ended[2]].discard((device, ended))
+
+
+def follows(marks: Mapping[str, int], writer: str, rows: Sequence[Row]) -> bool:
+    """Whether rows of a writer are the next ones after its mark: several processes may write to one chain."""
+    return rows[0].number == marks.get(writer, 0) + 1
 
 
 _NEVER = 1 << 63

@@ -35,7 +35,7 @@ def quota(
         bound
         for entry in policy.quotas
         if not class_name or counts(entry, class_name)
-        for bound in _bound(book, entry, now_us)
+        for bound in _bound(book, entry, now_us, user=user, team=team)
         if _is_asked(book, bound, user=user, team=team, role=role)
     ]
     uses = tuple(book.use(bound, now_us=now_us, is_asked=False) for bound in found)
@@ -49,8 +49,11 @@ def quota(
     )
 
 
-def _bound(book: QuotaBook, entry: Quota, now_us: int) -> Iterator[Bound]:
-    """A quota for everybody whom it binds: whom it names, or each who is known to the policy or holds anything."""
+def _bound(book: QuotaBook, entry: Quota, now_us: int, *, user: str, team: str) -> Iterator[Bound]:
+    """A quota for everybody whom it binds: whom it names, or each who is known to the policy, holds, or is asked about.
+
+    A team that the policy does not list is nobody's, unless it lists none: then each may name its own.
+    """
     policy = book.in_force.policy
     if entry.scope is Scope.ROLE:
         for name in sorted(policy.users):
@@ -63,9 +66,9 @@ def _bound(book: QuotaBook, entry: Quota, now_us: int) -> Iterator[Bound]:
         return
     names = {name for scope, name in book.owners(entry.per, now_us) if scope == entry.scope}
     if entry.scope is Scope.USER:
-        names |= set(policy.users)
+        names |= {*policy.users, user}
     else:
-        names |= policy.teams
+        names |= policy.teams or {team}
     for name in sorted(names - {NO_NAME, ""}):
         yield Bound(quota=entry, name=name)
 

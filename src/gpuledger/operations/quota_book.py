@@ -6,19 +6,20 @@ what has changed and what the scope holds, however long the history is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from weakref import WeakKeyDictionary
 
 from gpuledger.accounting.periods import period_of
 from gpuledger.accounting.quota import use_of
+from gpuledger.ledger.news import News, news
 from gpuledger.ledger.store import Ledger
-from gpuledger.ledger.workloads import changed_workloads
 from gpuledger.model.missing import Missing
 from gpuledger.model.quotas import NO_END, Bound, Holder, Per, QuotaUse
 from gpuledger.model.rows import Row
 from gpuledger.operations.holdings import KEPT_US, Holdings
 from gpuledger.operations.in_force import InForce
+from gpuledger.operations.occupancy import follows
 from gpuledger.operations.spent import Spent
 
 
@@ -39,41 +40,51 @@ class QuotaBook:
         self._is_loaded = False
 
     def prepare(self, now_us: int) -> None:
-        """Read all that is not remembered; outside of a transaction."""
-        if self.in_force.look(now_us):
-            self._is_loaded = False
+        """Read all that is not remembered; outside of a transaction. Where all is, the store is not asked."""
         starts = self._starts(now_us)
         is_known = self._is_loaded and now_us >= self._now_us - KEPT_US
         if is_known and (not starts or self._spent.can_tell(now_us, starts)):
             return
-        marks = self._ledger.marks()
+        marks = self._ledger.marks()  # first: what is written while the rest is read will be looked at again
+        self.in_force.look(now_us)
+        starts = self._starts(now_us)
         self.holdings.load(now_us)
         if starts:
             self._spent.load(now_us, starts)
         self._marks, self._now_us, self._is_loaded = marks, now_us, True
 
-    def catch_up(self, marks: Mapping[str, int], now_us: int) -> bool:
+    def catch_up(self, marks: Mapping[str, int], now_us: int, told: News | None = None) -> bool:
         """Take in what was written up to these marks; in the transaction that asks.
+
+        Args:
+            marks: the last number of each writer.
+            now_us: the moment.
+            told: what somebody else found to be new; used where it is between the same marks.
 
         Returns whether all is known: else :meth:`prepare` is to be called again, outside of it.
         """
-        if self.in_force.look(now_us) or not self._is_loaded or now_us < self._now_us - KEPT_US:
+        if not self._is_loaded or now_us < self._now_us - KEPT_US:
             self._is_loaded = False
             return False
-        if marks != self._marks:
-            changed = changed_workloads(self._ledger.connection, self._marks, marks)
-            self._spent.look(self._marks, marks)
-            self.holdings.take_in(changed, now_us)
-            self._spent.take_in(changed)
+        if told is None or told.seen != self._marks or told.marks != marks:
+            told = None if marks == self._marks else news(self._ledger.connection, self._marks, marks)
+        if self.in_force.look(now_us, is_newest_known=told is None or not told.has_policy):
+            self._is_loaded = False
+            return False
+        if told is not None:
+            self._spent.look(told)
+            self.holdings.take_in(told.workloads, now_us)
+            self._spent.take_in(told.workloads)
             self._marks = dict(marks)
         self._now_us = max(now_us, self._now_us)
         starts = self._starts(now_us)
         return not starts or self._spent.can_tell(now_us, starts)
 
-    def took(self, holder: Holder, writer: str, added: Iterable[Row]) -> None:
-        """What this process has just written is known."""
+    def took(self, holder: Holder, writer: str, added: Sequence[Row]) -> None:
+        """What this process has just written is known, unless others of its name wrote between: then all is new."""
         self.holdings.put(holder.workload, holder)
-        self._marks[writer] = max(row.number for row in added)
+        if follows(self._marks, writer, added):
+            self._marks[writer] = added[-1].number
 
     def use(
         self,

@@ -6,12 +6,13 @@ workload by workload, open time included. What comes late for the closed hours m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from fractions import Fraction
 
 from gpuledger.accounting.amounts import grain_for
 from gpuledger.accounting.quota import counts
 from gpuledger.ledger import holders, workloads
+from gpuledger.ledger.news import News
 from gpuledger.ledger.reserved import reading
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.open_time import Run, runs, seconds
@@ -78,13 +79,12 @@ class Spent:
         self.is_stale = False
         self.take_in(names)
 
-    def look(self, seen: Mapping[str, int], marks: Mapping[str, int]) -> None:
-        """Look at what came beyond these marks: late for closed hours it makes the sums stale."""
+    def look(self, news: News) -> None:
+        """Look at what is new: late for closed hours it makes the sums stale."""
         if self.is_stale:
             return
-        connection = self._ledger.connection
-        self.is_stale = holders.told_before(connection, seen, marks, self._closed_us)
-        for source, beat_us in holders.new_beats(connection, seen, marks).items():
+        self.is_stale = news.can_change(self._closed_us)
+        for source, beat_us in news.beats.items():
             if self._beats.get(source, beat_us) < self._closed_us:
                 self.is_stale = True  # hours that were closed without it get their time now
             self._beats[source] = max(beat_us, self._beats.get(source, beat_us))

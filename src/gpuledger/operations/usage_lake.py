@@ -20,7 +20,7 @@ from gpuledger.errors import Misconfigured
 from gpuledger.ledger import parquet
 from gpuledger.ledger.duck import Duck
 from gpuledger.ledger.lake import Lake
-from gpuledger.ledger.lake_rule import placements
+from gpuledger.ledger.lake_rule import files, placements
 from gpuledger.ledger.lake_sums import WHOLE_TEXT, LakeSum, sums
 from gpuledger.ledger.parquet import read_rows
 from gpuledger.model.identity import IdentityText
@@ -160,12 +160,12 @@ def _holds(manifest: Manifest, first_us: int, last_us: int) -> bool:
 
 def _first(lake: Lake, last_us: int) -> int:
     """The hour of the first event."""
-    module = parquet.arrow()
-    lowest = []
-    for path in lake.paths("workload_event")[:1]:
-        column = module.parquet.read_table(path, columns=["at_us"]).column(0)
-        lowest.append(module.compute.min(column).as_py())
-    return min(hour_floor(min(lowest)), last_us) if lowest else last_us
+    paths = lake.paths("workload_event")[:1]
+    if not paths:
+        return last_us
+    with Duck() as duck:
+        first_us = duck.rows(f"SELECT MIN(at_us) FROM {files(paths)}")[0][0]  # noqa: S608 a name of this program
+    return min(hour_floor(int(first_us)), last_us)
 
 
 def _without(first_us: int, last_us: int, covered: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -27,6 +27,12 @@ def applied_table(applied: Applied) -> RenderableType:
             f"{several(applied.services, 'service rule')}, {several(applied.users, 'user')}, "
             f"{several(applied.namespaces, 'namespace')}, {several(applied.hosts, 'host')}"
         ),
+        *([cell(f"{several(applied.quotas, 'quota')}: gpuledger quota")] if applied.quotas else []),
+        *(
+            [cell(f"{several(applied.accounts, 'account')} with shares: gpuledger fairshare")]
+            if applied.accounts
+            else []
+        ),
     )
 
 
@@ -39,6 +45,8 @@ def applied_json(applied: Applied) -> dict[str, Json]:
         "users": applied.users,
         "namespaces": applied.namespaces,
         "hosts": applied.hosts,
+        "quotas": applied.quotas,
+        "accounts": applied.accounts,
         "problems": [{"code": p.code, "message": p.message, "where": p.where} for p in applied.problems],
     }
 

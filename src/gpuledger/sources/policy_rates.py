@@ -115,7 +115,8 @@ def _class(reader: MappingReader, meter: str) -> str:
         raise reader.error("policy-bad-value", message, "class", 'class: "A100-SXM4-40GB/1g.5gb"')
     if meter == "mig.memory" and pattern and "/" not in pattern:
         message = f"{pattern!r} means whole devices, and mig.memory is of slices"
-        raise reader.error("policy-bad-value", message, "class", f'class: "{pattern}/*"')
+        parent, _, profile = pattern.removesuffix("-SHARED").partition("-MIG-")  # as product labels spell slices
+        raise reader.error("policy-bad-value", message, "class", f'class: "{parent}/{profile or "*"}"')
     return pattern
 
 

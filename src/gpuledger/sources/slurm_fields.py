@@ -236,10 +236,12 @@ class Splitter:
         lines, self._lines = self._lines, []
         if not lines:
             return
-        if self._previous and not self._after and self._before and not any(line[3] for line in lines):
+        # a line that can begin a row may be one whose rest is taken for another: it is never swallowed
+        goes_on = not any(can_begin for _, _, _, can_begin in lines)
+        if self._previous and not self._after and self._before and goes_on:
             self._previous.text += "".join(f"\n{line}" for _, line, _, _ in lines)
             return
-        if self._previous and not lines[0][3] and (longer := self._longer(self._previous, lines)):
+        if self._previous and goes_on and (longer := self._longer(self._previous, lines)):
             self._previous = longer
             return
         for place, (number, line, count, can_begin) in enumerate(lines):

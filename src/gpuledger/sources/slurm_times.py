@@ -128,7 +128,7 @@ class Times:
         """Start and end of a run, and what of them is in doubt.
 
         In the hour that the clock showed twice the row's own facts tell which is meant: start + elapsed = end, and
-        no end before its start. Where several readings agree with them, the earliest is given, and what they leave open.
+        no end before its start. Where several readings agree with them, the earliest is given, and what is open of it.
 
         Raises:
             ValueError: not times.

@@ -36,6 +36,7 @@ WORDS: tuple[str, ...] = (
 _TEXTS = ("workload", "id", "source", "user", "team", "project", "requested_class")
 _PLACING = ("class", "region", "machine", "pool", "devices", "share")
 _COUNT = re.compile(r"[0-9]{1,9}")
+_NUMBER = re.compile(r"[-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?")
 _HINT = f"known words: {', '.join(WORDS)}"
 
 
@@ -104,6 +105,12 @@ def parse_placement(words: Mapping[str, Any]) -> Placement | None:
         count = devices
     else:
         names = devices.split(",") if isinstance(devices, str) else devices
+        if isinstance(devices, str) and (wrong := [name.strip() for name in names if _NUMBER.fullmatch(name.strip())]):
+            raise Misconfigured(
+                "bad-placement",
+                f"{wrong[0][:40]} is neither a number of devices nor a UUID; an index names another on each machine",
+                hint="--devices 2, or --devices UUID,UUID as nvidia-smi -L prints them",
+            )
         if not isinstance(names, list | tuple):
             raise Misconfigured("bad-placement", f"devices {devices!r}", hint="a number, or UUIDs with commas")
         machine = _text("machine", given.get("machine", ""))

@@ -1,0 +1,44 @@
+"""Sums over a lake: grouped by what decides, and differences between what was exported and derived."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuledger.ledger.duck import Duck
+from gpuledger.ledger.lake import Lake
+from gpuledger.ledger.lake_sums import differences, sums
+from gpuledger.operations.meter_lake import meter_lake
+from lakes import exported, told
+
+
+def test_subjects_that_differ_in_nothing_asked_are_one(tmp_path: Path) -> None:
+    """Seconds by team and placement; without fields nobody is told apart."""
+    plane = told(tmp_path / "a.db")
+    plane.meter(150)
+    exported(plane, tmp_path / "lake", 150)
+    window = {"since_us": plane.at(0), "until_us": plane.at(149), "uncovered": ()}
+    plane.ledger.close()
+    lake = Lake.open(tmp_path / "lake")
+    with Duck(tmp_path) as duck:
+        by_team = sums(lake, duck, "gpu.reserved", step="window", fields=("team",), **window)
+        assert {one.text: one.seconds for one in by_team} == {("vision",): 9000, ("nlp",): 5 * 3600}
+        nobody = list(sums(lake, duck, "gpu.reserved", step="month", fields=(), **window))
+        assert {one.text for one in nobody} == {()}
+        assert sum(one.seconds for one in nobody) == 27_000
+        with pytest.raises(ValueError, match="no colour"):
+            list(sums(lake, duck, "gpu.reserved", step="month", fields=("colour",), **window))
+
+
+def test_late_events_show_as_differences(tmp_path: Path) -> None:
+    """A stop told after the pass: exported hours say more than the events now do."""
+    plane = told(tmp_path / "a.db")
+    plane.meter(150)
+    plane.tell("late", "stopped", 145)
+    exported(plane, tmp_path / "lake", 150)
+    plane.ledger.close()
+    meter_lake(tmp_path / "lake")
+    with Duck(tmp_path) as duck:
+        found = differences(Lake.open(tmp_path / "lake"), duck)
+    assert [(one.exported, one.derived) for one in found] == [(3600, 0)] * 4
