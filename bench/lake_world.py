@@ -24,7 +24,8 @@ WRITER = "lab.controller"
 
 _EVENTS = f"""
 SELECT '{WRITER}' AS writer, i * 5 + k AS number, printf('job-%08d', i) AS workload, k || '' AS event_id,
-    k AS sequence, state, at_us, at_us AS recorded_at_us, 'controller' AS source, 0 AS is_declared, sha256('subject' || i) AS subject,
+    k AS sequence, state, at_us, at_us AS recorded_at_us, 'controller' AS source, 0 AS is_declared,
+    sha256('subject' || i) AS subject,
     '' AS requested_class, CASE WHEN k = 2 THEN substr(sha256('place' || hash(i * 17) % {PLACES}), 1, 32) ELSE '' END
         AS placement
 FROM (
@@ -44,7 +45,8 @@ _RECORDS = f"""
 SELECT 'lab.meter' AS writer, row_number() OVER () + $before AS number, 'gpu.reserved' AS meter, hour_us,
     'n' || place AS host, 'placement:' || substr(sha256('place' || place), 1, 32) AS device,
     sha256('subject' || i) AS subject, 'reserved' AS context, 3600 - (hash(i, hour_us) % 3)::BIGINT AS quantity,
-    3 AS evidence_count, substr(sha256('evidence' || i), 1, 16) AS evidence_hash, {UNTIL_US} + 600000000 AS recorded_at_us
+    3 AS evidence_count, substr(sha256('evidence' || i), 1, 16) AS evidence_hash,
+    {UNTIL_US} + 600000000 AS recorded_at_us
 FROM (
     SELECT i, hash(i * 17) % {PLACES} AS place,
         {SINCE_US} + (hash(i) % (30 * 24 - $hours))::BIGINT * {HOUR_US} AS from_us
@@ -77,7 +79,7 @@ def build_events(folder: Path, workloads: int) -> None:
 
 
 def build_records(folder: Path, workloads: int, hours: int) -> None:
-    """A lake of records: of each workload one for each of so many hours, its text, and a pass that covered the month."""
+    """A lake of records: of each workload one for each of so many hours, its text, and a pass over the month."""
 
     def batches(duck: Duck) -> Any:
         before = 0

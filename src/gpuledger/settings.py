@@ -49,6 +49,13 @@ SETTINGS: tuple[Setting, ...] = (
         sentence="The name of this machine in the ledger. Unset: the kernel's host name.",
     ),
     Setting(
+        name="archive",
+        variable="GPULEDGER_ARCHIVE",
+        default="",
+        sentence="The folder to which `archive` moves old evidence, and where `verify` and `explain` find it. Unset: "
+        "where it was written.",
+    ),
+    Setting(
         name="agent.interval",
         variable="GPULEDGER_AGENT_INTERVAL",
         default="1s",

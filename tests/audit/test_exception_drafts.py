@@ -89,3 +89,24 @@ def test_one_for_each_namespace() -> None:
     nodes = written(ONE, other, kind=DraftKind.KYVERNO, namespace="dcgm")
     assert [node.at("metadata", "namespace").text for node in nodes] == ["gpu", "dcgm"]
     assert not nodes[1].at("spec", "match", "any", 0, "resources", "names").is_there
+
+
+def test_a_draft_holds_no_yaml_of_others() -> None:
+    """Neither a namespace from the terminal nor a container's name from a text writes lines of its own."""
+    with pytest.raises(Misconfigured, match="no name of a namespace"):
+        written(Exempted(kind="DaemonSet", name="d", namespace="", breaches=BREACHES), kind=DraftKind.PLAIN,
+                namespace="x\nspec: {}")  # fmt: skip
+    odd = Breach(level=PodLevel.BASELINE, control="Privileged Containers", what="privileged: true in a\nspec: {}")
+    (node,) = written(Exempted(kind="DaemonSet", name="d\n- e", namespace="gpu", breaches=(odd,)), kind=DraftKind.PLAIN)
+    assert not node.at("spec").is_there
+    (node,) = written(
+        Exempted(kind="DaemonSet", name="d\n- e", namespace="gpu", breaches=(odd,)), kind=DraftKind.KYVERNO
+    )
+    assert not node.at("spec", "match", "any", 0, "resources", "names").is_there
+
+
+def test_an_exception_without_a_name_says_how_far_it_reaches() -> None:
+    """Every pod of the namespace: nobody should apply that unread."""
+    text = draft([Exempted(kind="DaemonSet", name="", namespace="gpu", breaches=BREACHES)], kind=DraftKind.KYVERNO,
+                 owner="ana", until_us=END, now_us=NOW)  # fmt: skip
+    assert "every pod of the namespace" in text

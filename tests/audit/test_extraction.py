@@ -67,3 +67,13 @@ def test_relabelling_to_another_name_is_a_rename() -> None:
     }
     assert [(each.pattern, each.name) for each in extract([rule], "f").renames] == [("DCGM_FI_PROF_(.*)", "busy")]
     assert extract([{**rule, "replacement": "gpu_$1"}], "f").renames == []
+
+
+def test_a_dashboard_of_one_line_in_a_config_map_is_one() -> None:
+    """In quotes, as it is printed where it has no line breaks; a metric's name in braces stays a query."""
+    board = '{"panels": [{"title": "p", "type": "stat", "targets": [{"expr": "avg by (pod) (DCGM_FI_PROF_X)"}]}]}'
+    found = extract([{"kind": "ConfigMap", "data": {"x.json": board}}], "cm.yaml")
+    assert [(query.text, query.where.name) for query in found.queries] == [("avg by (pod) (DCGM_FI_PROF_X)", "p")]
+    assert found.unread == []
+    named = extract([{"query": '{"DCGM_FI_PROF_X", pod="a"}'}], "q.yaml")
+    assert [query.text for query in named.queries] == ['{"DCGM_FI_PROF_X", pod="a"}']

@@ -23,6 +23,16 @@ def test_names_and_patterns_give_metrics() -> None:
     assert metrics(NONE, "up") == []
 
 
+def test_names_that_are_left_out_are_not_meant() -> None:
+    """``!~`` over the name takes the profiling metrics out of ``DCGM_.*``; one choice of several leaves them in."""
+    wide, out = Match("__name__", "=~", "DCGM_.*"), Match("__name__", "!~", "DCGM_FI_PROF.*")
+    assert {scope for _, scope in metrics(NONE, "", wide, out)} == {Scope.DEVICE}
+    assert metrics(NONE, "", wide)[0][1] is Scope.PROF
+    left = metrics(NONE, "", Match("__name__", "=~", "DCGM_FI_PROF_SM_(ACTIVE|OCCUPANCY)"),
+                   Match("__name__", "!=", "DCGM_FI_PROF_SM_ACTIVE"))  # fmt: skip
+    assert left == [("DCGM_FI_PROF_SM_OCCUPANCY", Scope.PROF)]
+
+
 def test_a_selector_without_a_name_is_unknown_only_where_it_speaks_of_the_exporter() -> None:
     """``{job="dcgm-exporter"}`` is every metric of it."""
     assert metrics(NONE, "", Match("job", "=", "dcgm-exporter")) == [("{}", Scope.UNKNOWN)]

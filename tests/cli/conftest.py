@@ -35,7 +35,7 @@ def gpuledger(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[..., Done]:
     """Runs the command line on a machine without settings: ``gpuledger("usage", "--format", "json")``."""
-    for name in ("GPULEDGER_LEDGER", "GPULEDGER_AGENT_INTERVAL", "GPULEDGER_AGENT_FLUSH"):
+    for name in ("GPULEDGER_LEDGER", "GPULEDGER_ARCHIVE", "GPULEDGER_AGENT_INTERVAL", "GPULEDGER_AGENT_FLUSH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("GPULEDGER_HOST", "box")
     monkeypatch.setenv("COLUMNS", "120")

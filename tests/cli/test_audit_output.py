@@ -50,12 +50,15 @@ def test_an_expired_waiver_is_told(gpuledger, values: Path, tmp_path: Path) -> N
 
 
 def test_what_was_not_read_is_said(gpuledger, values: Path, tmp_path: Path) -> None:
-    """In every format, on stderr; with --strict it counts."""
-    (tmp_path / "broken.yaml").write_text("a: [", encoding="utf-8")
+    """In every format, on stderr; with --strict it counts, and where nothing else was judged."""
+    broken, web = tmp_path / "broken.yaml", tmp_path / "web.yaml"
+    broken.write_text("a: [", encoding="utf-8")
+    web.write_text("{kind: Pod, spec: {containers: [{name: web, image: nginx}]}}", encoding="utf-8")
     for words in ((), ("--format", "json"), ("--format", "sarif"), ("--format", "github")):
-        done = gpuledger("audit", "manifests", tmp_path / "broken.yaml", *words, *NOW)
+        done = gpuledger("audit", "manifests", broken, web, *words, *NOW)
         assert (done.status, "1 part could not be read" in done.err) == (0, True)
-    assert gpuledger("audit", "manifests", tmp_path / "broken.yaml", "--strict", *NOW).status == 1
+    assert gpuledger("audit", "manifests", broken, web, "--strict", *NOW).status == 1
+    assert gpuledger("audit", "manifests", broken, *NOW).status == 1
 
 
 def test_a_waiver_without_owner_is_an_error(gpuledger, values: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gpuledger.ledger import Ledger
+from gpuledger.model.archive import Archive
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, SECOND_US
 from gpuledger.model.rows import (
@@ -105,6 +106,12 @@ def _expected(number: int = 0, **fields: Any) -> ExpectedEnd:
     return ExpectedEnd(**base | fields)
 
 
+def _archive(number: int = 0, **fields: Any) -> Archive:
+    base = {"archived_at_us": NOON, "before_us": 1, "month": "2026-05", "rows_of": "driver", "row_count": 1}
+    span = {"first_us": 0, "last_us": 0, "writers": "{}", "rows_hash": f"r{number}"}
+    return Archive(**base | span | {"file_name": "f", "file_hash": "h", "folder": "/srv"} | fields)
+
+
 @pytest.fixture(scope="session")
 def make() -> SimpleNamespace:
     """Rows with sensible fields: ``make.driver(3, context_ms=7)``."""
@@ -123,9 +130,10 @@ def make() -> SimpleNamespace:
         event=_event,
         hold=_hold,
         expected=_expected,
+        archive=_archive,
         one_of_each=lambda: [
-            _policy(), _pass(), _correction(), _record(), _expected(), _hold(), _event(), _placement(), _sighting(),
-            _driver(), _identity(), _watch(), _device(),
+            _archive(), _policy(), _pass(), _correction(), _record(), _expected(), _hold(), _event(), _placement(),
+            _sighting(), _driver(), _identity(), _watch(), _device(),
         ],
     )  # fmt: skip
 

@@ -16,9 +16,14 @@ from gpuledger.errors import Unavailable
 from gpuledger.ledger import Ledger, appending, migrate, migrations, verify_ledger
 from gpuledger.ledger.schema import METADATA, SCHEMA_VERSION
 from gpuledger.ledger.texts import TextBook
+from gpuledger.model.archive import Archive
 from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 
-_LATER = {1: (PlacementRow, WorkloadEvent, Hold, ExpectedEnd), 2: (ExpectedEnd,)}
+_LATER = {
+    1: (PlacementRow, WorkloadEvent, Hold, ExpectedEnd, Archive),
+    2: (ExpectedEnd, Archive),
+    3: (Archive,),
+}
 """Kinds that a ledger of an older version has no table for."""
 
 
@@ -33,6 +38,7 @@ def older_ledger(version: int, place: Path, rows: list) -> None:
         config.set_main_option("path_separator", "os")
         config.attributes["connection"] = connection
         command.upgrade(config, f"{version:04}")
+        connection.exec_driver_sql("CREATE TEMP TABLE archive (before_us INTEGER)")  # which an append of today asks
         appending.append_rows(connection, TextBook(connection), rows, writer="box.agent", at_us=1)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuledger.model.findings import AuditCheck, AuditReport, Finding, Level, Waiver, Where
+from gpuledger.model.findings import AuditCheck, AuditReport, Finding, Level, Looked, Waiver, Where
 from gpuledger.model.problem import Problem
 
 CHECK = AuditCheck(id="nodes/x", verdict="x", rule="It holds.", fix="Mend it.", level=Level.ERROR)
@@ -28,8 +28,10 @@ def test_what_makes_the_command_exit_with_1(level: Level, found: bool, strict: b
 
 def test_what_was_not_read_counts_where_asked_for() -> None:
     """An unread file is no clean one under --strict."""
-    report = AuditReport(audit="nodes", unread=(Problem(code="not-yaml", message="no"),))
-    assert (report.found(), report.found(strict=True)) == (False, True)
+    unread = (Problem(code="not-yaml", message="no"),)
+    beside = AuditReport(audit="nodes", unread=unread, looked=(Looked(where=Where(path="n.yaml"), verdict="fine"),))
+    assert (beside.found(), beside.found(strict=True)) == (False, True)
+    assert AuditReport(audit="nodes", unread=unread).found(), "nothing at all was judged: that is no clean answer"
 
 
 def test_the_rules_of_a_report() -> None:

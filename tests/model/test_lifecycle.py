@@ -53,7 +53,7 @@ def test_every_state_can_come_to_its_end() -> None:
         ({"share": Fraction(0)}, "share of 0"),
         ({"share": Fraction(5, 4)}, "share of 5/4"),
         ({"share": 0.5}, "not exact"),
-        ({"share": Fraction(1, 10**18 + 1)}, "finer than 18 decimals"),
+        ({"share": Fraction(1, 2**63)}, "finer than any that can be kept"),
         ({"count": 10_000}, "10000 devices"),
         ({"count": 0}, "0 devices"),
         ({"class_name": CPU}, "1 devices of class cpu"),

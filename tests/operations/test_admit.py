@@ -350,3 +350,12 @@ def test_it_can_be_called_without_the_command_line(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "own.db", mode="append") as ledger:
         request = AdmitRequest(workload="w", placement=Placement(class_name="L4"), user="al")
         assert admit(ledger, request, writer="box.ctl", now_us=1_785_000_000_000_000).admitted
+
+
+def test_a_policy_applied_by_a_clock_that_is_ahead_stops_nobody(tmp_path) -> None:
+    """The one before it holds until then; the question is answered, and not asked for ever."""
+    desk = Desk(tmp_path / "ahead.db", "{user: al, devices: 1}")
+    desk.apply("{user: al, devices: 0}", minute=5)
+    assert desk.ask("w", "al", 0).admitted
+    assert not desk.ask("v", "al", 6).admitted
+    desk.ledger.close()

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from gpuledger.ledger import Ledger, verify_ledger
 from gpuledger.model.workload_rows import ExpectedEnd, Hold, WorkloadEvent
@@ -36,9 +35,12 @@ print(told.count(True), flush=True)
 """
 
 
-def test_a_killed_asker_leaves_whole_answers(tmp_path: Path) -> None:
+EVERY_STORE = True
+
+
+def test_a_killed_asker_leaves_whole_answers(new_place) -> None:
     """Each event has its hold and its end; the quota is kept, and a rerun fills it and no more."""
-    place = tmp_path / "ledger.db"
+    place = new_place("ledger.db")
     Desk(place, f"{{user: al, devices: {ALLOWED}}}").ledger.close()
     killed = 0
     for delay_ms in (5, 30, 60, 90):

@@ -109,7 +109,7 @@ def expected(desk: Desk, beats: dict[str, int] | None = None) -> Held:
     return found
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.one_of(told, passed), max_size=12))
 def test_before_finality_the_events_are_right_and_after_it_the_records(steps) -> None:
     """Whatever order and lateness: a final hour never changes, save that time which had no placement finds one."""

@@ -6,6 +6,7 @@ import csv
 import io
 
 from gpuledger.model.findings import AuditReport
+from gpuledger.model.problem import Problem
 from gpuledger.reports import audit_report
 from reports.audits import REPORT
 
@@ -56,6 +57,8 @@ def test_a_clean_report_says_of_what(printed) -> None:
     """Nothing found means something only beside what was looked at."""
     shown = printed(audit_report.to_table(AuditReport(audit="nodes", checks=REPORT.checks)))
     assert "nothing found" in shown
+    unread = AuditReport(audit="nodes", unread=(Problem(code="not-yaml", message="no"),))
+    assert "nothing could be judged" in printed(audit_report.to_table(unread))
     assert "nothing was looked at; by 3 rules" in shown
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from gpuledger.accounting.journal import line_of
 from gpuledger.accounting.meanings import cause_sentence, meaning_of
 from gpuledger.accounting.owners import FORGOTTEN, Owner
+from gpuledger.model.archive import Archive
 from gpuledger.model.durations import duration_ms
 from gpuledger.model.explanation import Explanation, Figure
 from gpuledger.model.identity import IdentityText
@@ -86,7 +87,7 @@ def _told(row: Row, text: IdentityText | None, owner: Owner | None) -> tuple[str
             return _sighting(row)
         case ProcessIdentity():
             return _named(row, text), _identity(row, text)
-        case Watch() | DeviceEvent() | Pass() | PolicyVersion() | Seal():
+        case Watch() | DeviceEvent() | Pass() | PolicyVersion() | Archive() | Seal():
             return _journaled(row)
     raise ValueError(f"no explanation for a row of kind {row.kind!r}")
 
@@ -170,7 +171,9 @@ def _identity(row: ProcessIdentity, text: IdentityText | None) -> tuple[tuple[st
     )
 
 
-def _journaled(row: Watch | DeviceEvent | Pass | PolicyVersion | Seal) -> tuple[str, tuple[tuple[str, Figure], ...]]:
+def _journaled(
+    row: Watch | DeviceEvent | Pass | PolicyVersion | Archive | Seal,
+) -> tuple[str, tuple[tuple[str, Figure], ...]]:
     line = line_of(row)
     figures: list[tuple[str, Figure]] = [("at", iso(line.at_us))]
     if line.until_us != line.at_us:

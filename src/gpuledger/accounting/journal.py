@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from gpuledger.accounting.meanings import meaning_of
+from gpuledger.model.archive import Archive
 from gpuledger.model.controller_clock import CLOCK, offset_us, words
 from gpuledger.model.durations import duration_ms, duration_us, memory_mib, several
 from gpuledger.model.journal import JournalLine, JournalReport, Level
@@ -14,7 +15,7 @@ from gpuledger.model.moments import iso
 from gpuledger.model.reasons import WATCHED
 from gpuledger.model.rows import DeviceEvent, Pass, PolicyVersion, Seal, Watch
 
-JournalRow = Watch | DeviceEvent | Pass | PolicyVersion | Seal
+JournalRow = Watch | DeviceEvent | Pass | PolicyVersion | Archive | Seal
 """The kinds of row that the journal tells."""
 
 
@@ -39,6 +40,9 @@ def line_of(row: JournalRow) -> JournalLine:
         case PolicyVersion():
             effective = f"in effect from {iso(row.effective_from_us)}"
             return _line(row, row.applied_at_us, "policy", f"policy version {row.version} applied, {effective}")
+        case Archive():
+            left = f"{several(row.row_count, 'row')} of {row.rows_of} of {row.month} left for {row.file_name}"
+            return _line(row, row.archived_at_us, "archive", left)
         case Seal():
             writers = len(json.loads(row.heads))
             return _line(row, row.at_us, "seal", f"{several(writers, 'chain')} sealed, root {row.root[:16]}")
@@ -102,8 +106,8 @@ def _pass(row: Pass) -> str:
     return f"metering pass: hours {iso(row.covered_from_us)} to {iso(row.covered_until_us)} closed, {added}"
 
 
-def _line(row: Pass | PolicyVersion | Seal, at_us: int, source: str, sentence: str) -> JournalLine:
-    changes = isinstance(row, PolicyVersion) or (isinstance(row, Pass) and row.corrections_added > 0)
+def _line(row: Pass | PolicyVersion | Archive | Seal, at_us: int, source: str, sentence: str) -> JournalLine:
+    changes = isinstance(row, PolicyVersion | Archive) or (isinstance(row, Pass) and row.corrections_added > 0)
     level = Level.CHANGE if changes else Level.OK
     return JournalLine(
         at_us=at_us, until_us=at_us, host="", device="", source=source, sentence=sentence, ref=row.ref, level=level

@@ -7,6 +7,7 @@ condition of it; plain labels do not, so the audit tells when their end has pass
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -53,6 +54,10 @@ class DraftKind(StrEnum):
 
     PLAIN = "plain"
     KYVERNO = "kyverno"
+
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+"""A name as Kubernetes takes it; anything else from a text or a terminal would be YAML of its own in a draft."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +122,9 @@ def draft(
                 f"the text does not say in which namespace {each.name or each.kind} runs",
                 hint="--namespace NAME",
             )
+        if not _NAME.fullmatch(place):
+            message = f"{place[:80]!r} is no name of a namespace"
+            raise Misconfigured("exception-needs-namespace", message, hint="--namespace gpu-operator")
         by_namespace.setdefault(place, []).append(each)
     write = _plain if kind is DraftKind.PLAIN else _kyverno
     return "---\n".join(write(place, each, owner.strip(), iso(until_us)) for place, each in by_namespace.items())
@@ -133,7 +141,7 @@ def _signed(owner: str, until: str) -> list[str]:
 
 def _because(exempted: list[Exempted]) -> list[str]:
     return [
-        f"#   {breach.level.value} rejects {breach.what} ({breach.control})"
+        f"#   {breach.level.value} rejects {' '.join(breach.what.split())} ({breach.control})"
         for each in exempted
         for breach in each.breaches
     ]
@@ -173,12 +181,14 @@ def _kyverno(namespace: str, exempted: list[Exempted], owner: str, until: str) -
     excepted: list[str] = []
     for policy, names in rules.items():
         excepted += [f"    - policyName: {policy}", "      ruleNames:", *(f"        - {name}" for name in names)]
-    names = list(dict.fromkeys(each.name for each in exempted if each.name))
+    named_all = all(_NAME.fullmatch(each.name) for each in exempted)
+    names = list(dict.fromkeys(each.name for each in exempted)) if named_all else []
     resources = [*(f"                - {name}" for name in names), *(f"                - {name}-*" for name in names)]
     return _lines(
         f"# Kyverno admits the exporter of GPU figures in {namespace} until {until}, and not longer:",
         *dict.fromkeys(_because(exempted)),
         "# Policies and rules are named as in Kyverno's own Pod Security collection; put in your own names.",
+        *([] if names else ["# It holds for every pod of the namespace, since no text names the workload: add names."]),
         "apiVersion: kyverno.io/v2",
         "kind: PolicyException",
         "metadata:",

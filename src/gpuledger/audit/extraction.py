@@ -59,6 +59,10 @@ class Rename:
     where: Where
 
 
+_OBJECT = re.compile(r'\s*\{\s*"[^"\n]{1,200}"\s*:')
+"""How JSON of one line begins, as `kubectl get configmap` prints a dashboard; a name in braces has no colon behind."""
+
+
 @dataclass(slots=True)
 class Extracted:
     """What a file holds."""
@@ -144,7 +148,7 @@ class _Walker:
         looks = OF_PANELS if "targets" in value else NO_QUERIES
         for key, each in children:
             if isinstance(each, str):
-                if key in MAY_HOLD or "\n" in each or key_of(key) in MAY_HOLD or tells_dcgm(each):
+                if key in MAY_HOLD or "\n" in each or each[:1] == "{" or key_of(key) in MAY_HOLD or tells_dcgm(each):
                     self._text(key_of(key), each, value, around, depth)
             elif each and key not in looks and isinstance(each, dict | list):
                 self._pair(key_of(key), each, value, around, depth)
@@ -284,7 +288,7 @@ class _Walker:
         elif key in POSSIBLE and (key != "definition" or around.panel is not None) and key != "expression":
             is_sure = (around.panel is not None and not around.source) or tells_dcgm(written)
             self._add(written, self._named(value, around), self._role(around), certain=is_sure, target=value)
-        elif "\n" in written and DOCUMENT.search(written):
+        elif ("\n" in written and DOCUMENT.search(written)) or _OBJECT.match(written):
             self._inside(written, around, depth)
         elif "DCGM_FI_" in written.upper() and key not in PROSE and might_be_query(written):
             self._add(written, self._named(value, around, key), Role.MENTION, certain=False)

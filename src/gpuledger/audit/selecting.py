@@ -95,6 +95,7 @@ class Chooser:
             return self._spelled(name)
         found: list[tuple[str, str]] = []
         told = [match for match in matchers if match.label == "__name__" and match.op in ("=", "=~")]
+        denied = self._denied(matchers)
         for match in told:
             values = spread(match.value, self._variables)
             is_variable = values is None and without_variables(match.value) == ".*"
@@ -104,7 +105,7 @@ class Chooser:
             pattern = values[0] if values is not None and len(values) == 1 else without_variables(match.value)
             if values is not None and len(values) > 1:
                 pattern = "|".join(values)
-            found += self._matching(pattern, match.value)
+            found += self._matching(pattern, match.value, denied)
         if not told and any(tells_dcgm(match.value) or tells_dcgm(match.label) for match in matchers):
             return [("{}", "the selector names no metric")]
         return found
@@ -119,7 +120,17 @@ class Chooser:
             return self._matching(pattern, value)
         return [(value, f"the metric is chosen by {value}")]
 
-    def _matching(self, pattern: str, written: str) -> list[tuple[str, str]]:
+    def _denied(self, matchers: Sequence[Match]) -> frozenset[str]:
+        """The metrics that the selector's own ``!=`` and ``!~`` leave out, as far as their values are known."""
+        denied: set[str] = set()
+        for match in matchers:
+            if match.label == "__name__" and match.op in ("!=", "!~"):
+                values = spread(match.value, self._variables) or ()
+                for value in values if len(values) == 1 else ():
+                    denied |= {value} if match.op == "!=" else metrics_matching(value, self._recorded) or set()
+        return frozenset(denied)
+
+    def _matching(self, pattern: str, written: str, denied: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
         names = metrics_matching(pattern, self._recorded)
         speaks = re.search(r"dcgm|prof", pattern, re.IGNORECASE) is not None
         if names is None:
@@ -128,7 +139,7 @@ class Chooser:
         if not speaks and "up" in names:
             recorded = [(name, "") for name in sorted(names) if name in self._recorded]
             return [*recorded, (written, f"the pattern {written} lets device metrics through among others")]
-        ordered = sorted(names, key=lambda name: (metric_kind(name) is not MetricKind.PROF, name))
+        ordered = sorted(names - denied, key=lambda name: (metric_kind(name) is not MetricKind.PROF, name))
         devices = [name for name in ordered if name not in self._recorded]
         return [(name, "") for name in [*devices[:3], *(name for name in ordered if name in self._recorded)]]
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gpuledger.cli.archived import ArchiveOption, lay_archive
 from gpuledger.cli.options import (
     ConfigOption,
     FormatOption,
@@ -17,6 +18,7 @@ from gpuledger.cli.options import (
     UntilOption,
 )
 from gpuledger.cli.session import Session
+from gpuledger.operations.archived import archived_between
 from gpuledger.operations.capacity import capacity
 from gpuledger.reports import capacity_report
 
@@ -28,6 +30,7 @@ def command(
     class_: Annotated[
         str | None, typer.Option("--class", metavar="CLASS", help="Only this class, and requests that it meets.")
     ] = None,
+    archive: ArchiveOption = None,
     ledger: LedgerOption = None,
     config: ConfigOption = None,
     format_: FormatOption = None,
@@ -40,11 +43,14 @@ def command(
     nearest rank; fallbacks, a request against what was placed; peak and mean of devices held, shares exact.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
+    since_us, until_us = session.moment_or_none(since), session.moment_or_none(until)
     with session.read() as opened:
+        if archived_between(opened, 0 if since_us is None else since_us, until_us or session.now_us):
+            lay_archive(session, opened, archive)
         report = capacity(
             opened,
-            since_us=session.moment_or_none(since),
-            until_us=session.moment_or_none(until),
+            since_us=since_us,
+            until_us=until_us,
             class_name=class_ or "",
             now_us=session.now_us,
         )

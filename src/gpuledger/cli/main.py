@@ -44,6 +44,7 @@ VERBS = (
     ("migrate", "Bring the tables of a ledger up to date, and grant them to roles."),
     ("copy", "One ledger into another, byte for byte: SQLite, PostgreSQL."),
     ("forget", "Drop who it was; amounts and seals stand."),
+    ("archive", "Move old evidence into sealed files; records stay."),
     ("fairshare", "Who used less of what they may, and who is next."),
     ("admit", "May this run? Checks every quota, and holds the place."),
     ("quota", "Who has what of each quota, and what is left."),

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gpuledger.cli.archived import ArchiveOption, lay_archive
 from gpuledger.cli.options import (
     ConfigOption,
     FormatOption,
@@ -16,6 +17,7 @@ from gpuledger.cli.options import (
     StrictOption,
 )
 from gpuledger.cli.session import Session
+from gpuledger.operations.archived import archived_between
 from gpuledger.operations.smi import smi
 from gpuledger.reports import smi_report
 
@@ -30,6 +32,7 @@ def command(
             help="The moment: 2026-11-29T14:00Z, today, 2h. Default: now, which is the last look.",
         ),
     ] = None,
+    archive: ArchiveOption = None,
     strict: StrictOption = False,
     ledger: LedgerOption = None,
     config: ConfigOption = None,
@@ -43,8 +46,11 @@ def command(
     watched then reads UNKNOWN with its reason, never empty.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
+    at_us = session.moment_or_none(at)
     with session.read() as opened:
-        report = smi(opened, at_us=session.moment_or_none(at), now_us=session.now_us)
+        if at_us is not None and archived_between(opened, at_us, at_us + 1):
+            lay_archive(session, opened, archive)
+        report = smi(opened, at_us=at_us, now_us=session.now_us)
     session.answer(
         table=lambda: smi_report.to_table(report),
         as_json=lambda: smi_report.to_json(report),

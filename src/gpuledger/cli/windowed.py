@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from gpuledger.cli.archived import lay_archive
 from gpuledger.cli.session import Session
+from gpuledger.errors import Unavailable
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.meters import METERS, RESERVED_METERS
 from gpuledger.operations.usage import window
@@ -32,9 +34,15 @@ def windowed(
 
     Raises:
         Misconfigured: ``bad-time``; ``empty-window`` when it ends before it begins.
+        Unavailable: ``archive-missing``, where the archive that an edge needs is not at hand.
     """
     since_asked, until_asked = session.moment_or_none(since), session.moment_or_none(until)
     with session.read() as ledger:
         is_reserved = meter in {each.name for each in RESERVED_METERS}
-        asked = window(ledger, since=since_asked, until=until_asked, now_us=session.now_us, reserved=is_reserved)
+        try:
+            asked = window(ledger, since=since_asked, until=until_asked, now_us=session.now_us, reserved=is_reserved)
+        except Unavailable as error:
+            if error.code != "archive-missing" or not lay_archive(session, ledger, None).is_whole:
+                raise
+            asked = window(ledger, since=since_asked, until=until_asked, now_us=session.now_us, reserved=is_reserved)
         yield ledger, *asked

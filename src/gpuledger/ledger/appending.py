@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
 
+from gpuledger.ledger import archived
 from gpuledger.ledger.chain import GENESIS, Cell, link_hash
 from gpuledger.ledger.codec import CODECS, Codec
 from gpuledger.ledger.engine import MARK, Engine, bare_cursor, engine_of
@@ -50,7 +51,7 @@ class Appended:
     Args:
         added: the rows that are new, with writer and number, in the order of the chain.
         known: number of rows that were there already, or stood twice in the batch.
-        conflicts: rows of a known key whose figures differ from the first; the first stayed.
+        conflicts: rows of a known key whose figures differ from the first, which stayed; rows of archived time.
         numbers: of all that is new, what stood ready included; empty where nothing is.
     """
 
@@ -90,9 +91,8 @@ class _Sorted:
     known: int = 0
     are_ours: bool = False
     """Whether nobody else has seen these rows yet."""
-    conflicts: list[tuple[str | Row, list[str]]] = field(
-        default_factory=list
-    )  # the first (or its reference), differences
+    conflicts: list[tuple[str | Row, list[str]]] = field(default_factory=list)
+    """The first, or its reference, and the differences."""
 
 
 def append_rows(
@@ -187,9 +187,9 @@ def _append_with_texts(
         return appended, texts.write(appended.added)
 
 
-def append_in_transaction(connection: sa.Connection, row: Row, *, writer: str, at_us: int) -> Row:
-    """Append one row that names no text, in the transaction that the caller holds."""
-    return _append(engine_of(connection), bare_cursor(connection), _by_kind([row]), writer, at_us).added[0]
+def append_in_transaction(connection: sa.Connection, rows: Sequence[Row], *, writer: str, at_us: int) -> Sequence[Row]:
+    """Append rows that name no text, in the transaction that the caller holds."""
+    return _append(engine_of(connection), bare_cursor(connection), _by_kind(rows), writer, at_us).added
 
 
 def _append(
@@ -203,6 +203,7 @@ def _append(
 ) -> Appended:
     sort_out = _take_all if are_new else _sort_out
     sorted_kinds = [sort_out(cursor, codec, batch, cells) for codec, batch, cells in batches]
+    too_old = [problem for each in sorted_kinds for problem in _leave_out_archived(cursor, each)]
     new = [each for each in sorted_kinds if each.rows]
     ready = ready if ready is not None and ready.count else None
     wrote = bool(new) or ready is not None
@@ -211,8 +212,15 @@ def _append(
         numbers=numbers,
         added=tuple(row for rows_of_kind in added for row in rows_of_kind),
         known=sum(each.known for each in sorted_kinds),
-        conflicts=_problems(sorted_kinds, added),
+        conflicts=(*_problems(sorted_kinds, added), *too_old),
     )
+
+
+def _leave_out_archived(cursor: DBAPICursor, fresh: _Sorted) -> list[Problem]:
+    kept, problems = archived.told_in_time(cursor, fresh.codec, fresh.cells)
+    if problems:
+        fresh.rows, fresh.cells = [fresh.rows[place] for place in kept], [fresh.cells[place] for place in kept]
+    return problems
 
 
 def last_link(connection: sa.Connection, writer: str) -> tuple[int, str]:
@@ -380,7 +388,7 @@ def _problems(sorted_kinds: list[_Sorted], added: list[list[Row]]) -> tuple[Prob
     problems = []
     for each in sorted_kinds:
         for first, differing in each.conflicts:
-            where = first if isinstance(first, str) else refs[id(first)]
+            where = first if isinstance(first, str) else refs.get(id(first), "archived time")
             problems.append(
                 Problem(
                     code="conflict",

@@ -125,6 +125,22 @@ class Engine(Protocol):
         """Another number whenever this connection has written."""
         ...
 
+    def refuse_to_drop(self, connection: sa.Connection) -> None:
+        """Raise where this role may not take rows out: whoever owns the tables may."""
+        ...
+
+    def unguarded(self, connection: sa.Connection, tables: Sequence[str]) -> AbstractContextManager[None]:
+        """Inside a transaction that writes: these tables let rows go; at its end nobody can have seen them so."""
+        ...
+
+    def lay_under(self, connection: sa.Connection, tables: Mapping[str, sa.Table]) -> dict[str, str]:
+        """Let every read of this connection see archived rows under those of the ledger; returns where to put them."""
+        ...
+
+    def index_laid(self, connection: sa.Connection, tables: Mapping[str, sa.Table]) -> None:
+        """Index them once they are there."""
+        ...
+
     def rewrite_kept(self, connection: sa.Connection, table: sa.Table) -> None:
         """In the transaction that deleted rows of a table: see to it that no copy of them stays in its pages."""
         ...

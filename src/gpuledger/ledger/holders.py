@@ -6,12 +6,16 @@ the index; everything else costs what it is asked about.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
 
 import sqlalchemy as sa
 
-from gpuledger.ledger.engine import MARK, bare_cursor
+from gpuledger.ledger.engine import MARK, bare_cursor, engine_of
+from gpuledger.ledger.workloads import ask_claims, ask_events, by_workload, last_of_each
 from gpuledger.model.lifecycle import HOLDING
+from gpuledger.model.workload_rows import Hold, WorkloadEvent
 
 _AT_ONCE = 200  # as in appending: more costs a longer statement and saves nothing
 _HOLDS = "('" + "', '".join(sorted(HOLDING)) + "')"
@@ -31,6 +35,21 @@ SELECT workload FROM name WHERE workload IS NOT NULL AND (
 
 _MOVED = f"SELECT DISTINCT workload FROM workload_event WHERE at_us > {MARK} AND at_us <= {MARK}"  # noqa: S608 constants
 _ADMITTED = f"SELECT DISTINCT workload FROM hold WHERE at_us > {MARK} AND at_us <= {MARK} AND expires_at_us > {MARK}"  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What says what workloads hold; each of these is by workload.
+
+    Args:
+        events: those since each one's last ``provisioning``, in the order of (at, sequence).
+        claims: its last hold row.
+        ends: when it said so, and the end that it expects; microseconds UTC.
+    """
+
+    events: Mapping[str, list[WorkloadEvent]]
+    claims: Mapping[str, Hold]
+    ends: Mapping[str, tuple[int, int]]
 
 
 def holding_workloads(connection: sa.Connection, at_us: int, *, until_us: int, longest_us: int) -> set[str]:
@@ -59,12 +78,34 @@ def expected_ends(connection: sa.Connection, workloads: Collection[str]) -> dict
 
     What was said at an admission holds for it alone: not after a stop, nor once it was admitted again.
     """
-    cursor = bare_cursor(connection)
-    found: dict[str, tuple[int, int]] = {}
+    return {workload: (at_us, until_us) for workload, at_us, until_us in _ask_ends(connection, workloads)}
+
+
+def standing(connection: sa.Connection, since_us: Mapping[str, int]) -> Standing:
+    """All that says what workloads hold: three statements, and one journey to the store.
+
+    Args:
+        connection: of the ledger.
+        since_us: workload to the moment from which on it is asked about.
+    """
+    with engine_of(connection).together(bare_cursor(connection), 0):
+        events, holds = ask_events(connection, since_us), ask_claims(connection, since_us)
+        ends = _ask_ends(connection, since_us)
+        return Standing(
+            events=by_workload(events),
+            claims=last_of_each(holds),
+            ends={workload: (at_us, until_us) for workload, at_us, until_us in ends},
+        )
+
+
+def _ask_ends(connection: sa.Connection, workloads: Collection[str]) -> Iterator[tuple[str, int, int]]:
+    """Asked at once, read when somebody looks."""
+    cursors = []
     names = list(workloads)
     for start in range(0, len(names), _AT_ONCE):
         part = names[start : start + _AT_ONCE]
-        cursor.execute(
+        cursors.append(bare_cursor(connection))
+        cursors[-1].execute(
             f"""WITH wanted (workload) AS (VALUES {", ".join([f"({MARK})"] * len(part))})
             SELECT x.workload, x.at_us, x.until_us FROM wanted CROSS JOIN expected_end AS x
             WHERE x.workload = wanted.workload AND NOT EXISTS (
@@ -76,5 +117,5 @@ def expected_ends(connection: sa.Connection, workloads: Collection[str]) -> dict
             ) ORDER BY x.workload, x.sequence""",  # noqa: S608 constants; values are bound
             part,
         )
-        found.update((str(workload), (int(at_us), int(until_us))) for workload, at_us, until_us in cursor.fetchall())
-    return found
+    rows = chain.from_iterable(cursor.fetchall() for cursor in cursors)
+    return ((str(workload), int(at_us), int(until_us)) for workload, at_us, until_us in rows)

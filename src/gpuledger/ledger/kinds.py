@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from gpuledger.ledger.schema import (
+    ARCHIVE,
     DEVICE_EVENT,
     DRIVER_RECORD,
     EXPECTED_END,
@@ -26,6 +27,7 @@ from gpuledger.ledger.schema import (
     WATCH,
     WORKLOAD_EVENT,
 )
+from gpuledger.model.archive import Archive
 from gpuledger.model.row_kinds import ROWS
 from gpuledger.model.rows import (
     DeviceEvent,
@@ -147,6 +149,7 @@ KINDS: tuple[Kind, ...] = (
     _kind(UsageCorrection, USAGE_CORRECTION, time="hour_us", figures=("delta", "reason")),
     _kind(Pass, PASS, time="at_us", figures=()),
     _kind(PolicyVersion, POLICY, time="applied_at_us", figures=("effective_from_us", "document_hash")),
+    _kind(Archive, ARCHIVE, time="archived_at_us", figures=("file_hash",)),
     _kind(Seal, SEAL, time="at_us", figures=("heads", "root")),
 )  # fmt: skip
 """Every kind, in the order of :data:`gpuledger.model.row_kinds.ROWS`: the order in which a transaction chains them."""

@@ -32,7 +32,8 @@ _ASIDE = """
 CREATE TABLE aside (
     run BIGINT, whose BIGINT, held BIGINT, workload VARCHAR, is_declared BIGINT, from_us BIGINT, since_us BIGINT,
     until_us BIGINT, placement VARCHAR, subject VARCHAR, first_event VARCHAR, evidence_count BIGINT,
-    evidence_hash VARCHAR, refs VARCHAR
+    evidence_hash VARCHAR, refs VARCHAR,
+    key_hash UBIGINT
 );
 CREATE TABLE around (workload VARCHAR, hour_us BIGINT, refs VARCHAR[]);
 CREATE TABLE placed (place BIGINT, placement VARCHAR);
@@ -83,7 +84,7 @@ INSERT INTO aside
 SELECT r.run + $before, COALESCE(w.run, r.run) + $before, COALESCE(h.run, r.run) + $before, r.workload,
     r.is_declared, r.from_us, r.since_us, r.until_us, r.placement, r.subject, r.first_event,
     CASE WHEN r.first_event = r.begin_event THEN 1 ELSE 2 END + CASE WHEN r.end_event IS NULL THEN 0 ELSE 1 END,
-    SUBSTR(SHA256(r.refs), 1, 16), r.refs
+    SUBSTR(SHA256(r.refs), 1, 16), r.refs, HASH(r.placement, r.subject)
 FROM (
     SELECT *, CASE
         WHEN end_event IS NULL AND first_event = begin_event THEN first_event
@@ -108,9 +109,7 @@ LEFT JOIN (
 _SHARED = """
 CREATE TABLE shared AS
 SELECT placement, subject FROM aside
-WHERE HASH(placement, subject) IN (
-    SELECT HASH(placement, subject) FROM aside GROUP BY 1 HAVING MIN(whose) <> MAX(whose)
-)
+WHERE key_hash IN (SELECT key_hash FROM aside GROUP BY key_hash HAVING MIN(whose) <> MAX(whose))
 GROUP BY placement, subject HAVING MIN(whose) <> MAX(whose)"""
 
 _OF_MONTH = """

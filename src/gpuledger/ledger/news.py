@@ -1,4 +1,4 @@
-"""What is new of workloads, heartbeats, corrections and policies beyond the marks up to which somebody knows the ledger.
+"""What is new of workloads, heartbeats, corrections and policies beyond the marks until which somebody knows a ledger.
 
 In: the connection of an open ledger, and the last number of each writer, then and now. Out: :class:`News`. One
 statement, however many there are: on a server each is a journey there and back.

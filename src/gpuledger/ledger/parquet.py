@@ -189,7 +189,7 @@ def put(path: Path, fill: Callable[[Path], int]) -> Written:
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
         stands = path.stat()
     return Written(rows=rows, size=stands.st_size, sha256=digest, changed_ns=stands.st_mtime_ns)
 
@@ -204,7 +204,8 @@ def put_text(path: Path, text: str) -> None:
     put(path, fill)
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
+    """See to it that what was renamed in a folder is so on the disk."""
     with suppress(OSError):  # some file systems cannot: the rename is then as safe as they make it
         number = os.open(folder, os.O_RDONLY)
         try:

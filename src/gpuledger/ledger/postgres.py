@@ -24,7 +24,7 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.errors import GpuledgerError, Misconfigured, Unavailable
-from gpuledger.ledger import postgres_tables
+from gpuledger.ledger import postgres_archive, postgres_tables
 from gpuledger.ledger.engine import BUSY_TIMEOUT_MS, Opened
 from gpuledger.ledger.migrations.making import in_postgres
 from gpuledger.ledger.places import Place, Server
@@ -32,12 +32,11 @@ from gpuledger.ledger.postgres_cursor import Cursor, StreamingCursor, WholeLoade
 from gpuledger.ledger.postgres_errors import RACES, bad_url, error_for, unreachable
 from gpuledger.ledger.schema import SCHEMA_VERSION, VERSION_TABLES
 
-damaged_pages = postgres_tables.damaged_pages
-schema_findings = postgres_tables.schema_findings
+damaged_pages, schema_findings = postgres_tables.damaged_pages, postgres_tables.schema_findings
+refuse_to_drop, unguarded, lay_under, index_laid = postgres_archive.FOR_ENGINE
 
-POSITION = "strpos"
+POSITION, OPEN_RECORDS = "strpos", "usage_record"
 JOINED = "string_agg(CAST({} AS text), ',')"
-OPEN_RECORDS = "usage_record"
 
 MIGRATE_HINT = "as the owner of the tables: gpuledger migrate --ledger postgresql://OWNER@HOST/DATABASE"
 

@@ -172,6 +172,11 @@ class Reading(Lookups):
         """Ask no longer for workloads that are asked for from this moment on only."""
         self._cursor.execute("DELETE FROM metered_workload WHERE from_us >= ?", (until_us,))
 
+    def ask_from(self, from_us: int) -> None:
+        """Ask for nothing before this moment; 0 or less changes nothing."""
+        if from_us > 0:
+            self._cursor.execute("UPDATE metered_workload SET from_us = ? WHERE from_us < ?", (from_us, from_us))
+
     def first_hour(self) -> int | Missing:
         """The first hour that is asked for."""
         self._cursor.execute("SELECT MIN(from_us) FROM metered_workload")

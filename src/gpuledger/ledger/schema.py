@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """The version this program reads and writes: the number of migrations, kept in the file's ``user_version``."""
 
 VERSION_TABLES = {"sqlite": "alembic_version", "postgresql": "gpuledger_version"}
@@ -314,6 +314,24 @@ POLICY = _table(
     _whole("applied_at_us", "When it was applied, microseconds UTC."),
     _text("document", "The YAML text as given."),
     _text("document_hash", "SHA-256 of the text, hex."),
+)
+
+ARCHIVE = _table(
+    "archive",
+    "The rows of one kind and month that left the ledger for a file.",
+    ("rows_hash",),
+    _whole("archived_at_us", "When they left, microseconds UTC."),
+    _whole("before_us", "Hours before this are closed for good, microseconds UTC."),
+    _text("month", "The UTC month in which they end, e.g. 2026-07."),
+    _text("rows_of", "Their kind, the first word of their references: driver, sighting, event, hold or expected."),
+    _whole("row_count", "How many rows."),
+    _whole("first_us", "Earliest start of what they tell, microseconds UTC."),
+    _whole("last_us", "Latest end of what they tell, microseconds UTC."),
+    _text("writers", "JSON object: writer to [lowest number, highest number, rows]."),
+    _text("rows_hash", "SHA-256, hex, over the rows in the order of writer and number, as a link hashes them."),
+    _text("file_name", "The file inside the archive's folder."),
+    _text("file_hash", "SHA-256, hex, of the file's bytes."),
+    _text("folder", "Where the folder lay when it was written; it may have moved since."),
 )
 
 SEAL = _table(

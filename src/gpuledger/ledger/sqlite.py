@@ -17,11 +17,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.errors import Unavailable
+from gpuledger.ledger import sqlite_archive
 from gpuledger.ledger.engine import BUSY_TIMEOUT_MS, Opened
 from gpuledger.ledger.places import Place, beside, is_there
 from gpuledger.ledger.schema import METADATA, SCHEMA_VERSION
 from gpuledger.ledger.sqlite_errors import mapped
 from gpuledger.ledger.sqlite_file import create, holds, judge, signature_in, signature_of, stamp
+
+refuse_to_drop = sqlite_archive.refuse_to_drop
+unguarded = sqlite_archive.unguarded
+lay_under = sqlite_archive.lay_under
+index_laid = sqlite_archive.index
 
 POSITION = "instr"
 JOINED = "group_concat({}, ',')"

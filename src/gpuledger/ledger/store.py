@@ -15,7 +15,7 @@ from typing import Literal, TypeVar, cast
 import sqlalchemy as sa
 
 from gpuledger.errors import Misconfigured, NotFound, Refused
-from gpuledger.ledger import appending, scanning, sums
+from gpuledger.ledger import appending, archived, scanning, sums
 from gpuledger.ledger.appending import Appended, Ready
 from gpuledger.ledger.chain import GENESIS, heads_json, seal_root
 from gpuledger.ledger.codec import CODECS
@@ -186,7 +186,7 @@ class Ledger:
                 previous = self._latest_root()
                 root = seal_root(previous, at_us, heads)
                 seal = Seal(at_us=at_us, heads=heads, previous_root=previous, root=root)
-                row = appending.append_in_transaction(self._connection, seal, writer=writer, at_us=at_us)
+                (row,) = appending.append_in_transaction(self._connection, [seal], writer=writer, at_us=at_us)
             return cast("Seal", row)
 
     def forget(self, keys: Iterable[str]) -> tuple[int, str]:
@@ -362,6 +362,7 @@ class Ledger:
     def _edge(self, edge: Callable[..., sa.ColumnElement[int]], side: str, kinds: Iterable[type[Row]]) -> int | Missing:
         with self.mapped():
             found = [self._connection.execute(sa.select(edge(getattr(KIND_OF[row], side)))).scalar() for row in kinds]
+            found += archived.edges(self._connection, [row.kind for row in kinds], side)
         moments = [int(moment) for moment in found if moment is not None]
         return (min if side == "starts" else max)(moments) if moments else Missing("the ledger is empty")
 

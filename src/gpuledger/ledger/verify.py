@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import sqlalchemy as sa
 
 from gpuledger.errors import Corrupt
+from gpuledger.ledger import archived
 from gpuledger.ledger.chain import GENESIS, Cell, LinkHash, read_heads, seal_root
 from gpuledger.ledger.codec import CODECS, Codec
 from gpuledger.ledger.engine import engine_of
@@ -154,6 +155,7 @@ def _chain(connection: sa.Connection) -> Iterator[tuple[str, str]]:
     streams = [_Rows(connection, codec) for codec in CODECS.values()]
     links = connection.execute(sa.select(*LINK.columns).order_by(LINK.c.writer, LINK.c.first_number)).fetchall()
     writer, last_number, last_hash = "", 0, GENESIS
+    left, gone = archived.numbers(connection), dict[str, int]()
     for link in links:
         if [type(cell) for cell in link] != [str, int, int, int, str, str]:
             yield "link", f"a link that cannot be read: {tuple(link)}"
@@ -175,15 +177,37 @@ def _chain(connection: sa.Connection) -> Iterator[tuple[str, str]]:
                 bad = list(_bad_cells(stream.codec, rows))
                 yield from bad
                 sha.add(stream.codec.kind.row.kind, [[_plain(cell) for cell in row] for row in rows] if bad else rows)
+        low, high, _ = left.get(writer, (1, 0, 0))
+        missing = last - first + 1 - len(numbers)
+        if missing > 0 and low <= high and _may_have_left(numbers, first, last, low, high):
+            gone[writer] = gone.get(writer, 0) + missing  # the link itself, its hash and what follows it are checked
+            last_number, last_hash = last, digest
+            continue
         if numbers != list(range(first, last + 1)):
             yield where, f"rows {first} to {last} are not all there, once and in order: {_odd(numbers, first, last)}"
         if sha.hexdigest() != digest:
             yield where, "the rows of the link are not those that were hashed"
         last_number, last_hash = last, digest
     yield from _unlinked(streams, writer, None)
+    for name, (low, high, count) in left.items():
+        if gone.get(name, 0) != count:
+            yield (
+                f"{name}/{low} to {high}",
+                f"{gone.get(name, 0)} rows are gone from the chain, and {count} left it for an archive",
+            )
     for stream in streams:
         if stream.unplaced:
             yield stream.codec.kind.table.name, f"{stream.unplaced} rows whose writer or number cannot be read"
+
+
+def _may_have_left(numbers: list[int], first: int, last: int, low: int, high: int) -> bool:
+    """Whether what is missing of a link lies where rows left for an archive, and the rest stands once and in order."""
+    if any(later <= number for number, later in pairwise(numbers)) or (
+        numbers and not first <= numbers[0] <= numbers[-1] <= last
+    ):
+        return False
+    there = set(numbers)
+    return all(low <= number <= high for number in range(first, last + 1) if number not in there)
 
 
 def _plain(cell: Any) -> Cell:

@@ -7,8 +7,9 @@ Every look-up goes through an index, however long the history is.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
@@ -35,6 +36,19 @@ def events_since_begin(connection: sa.Connection, since_us: Mapping[str, int]) -
         connection: of the ledger.
         since_us: workload to that moment; nothing before its ``provisioning`` can matter from then on.
     """
+    return by_workload(ask_events(connection, since_us))
+
+
+def by_workload(events: Iterable[WorkloadEvent]) -> dict[str, list[WorkloadEvent]]:
+    """Events by their workload, in the order in which they come."""
+    found: dict[str, list[WorkloadEvent]] = {}
+    for row in events:
+        found.setdefault(row.workload, []).append(row)
+    return found
+
+
+def ask_events(connection: sa.Connection, since_us: Mapping[str, int]) -> Iterator[WorkloadEvent]:
+    """As :func:`events_since_begin`, asked at once and read when somebody looks."""
     columns = _columns(WorkloadEvent, "e")
     query = f"""SELECT {columns} FROM wanted CROSS JOIN workload_event AS e
         WHERE e.workload = wanted.workload AND e.at_us >= coalesce((
@@ -42,10 +56,7 @@ def events_since_begin(connection: sa.Connection, since_us: Mapping[str, int]) -
             WHERE b.workload = wanted.workload AND b.at_us <= wanted.at_us AND b.state = 'provisioning'
             ORDER BY b.at_us DESC, b.sequence DESC LIMIT 1), -1)
         ORDER BY e.workload, e.at_us, e.sequence"""  # noqa: S608 names are the schema's own, values are bound
-    found: dict[str, list[WorkloadEvent]] = {}
-    for row in _wanted(connection, WorkloadEvent, ("workload", "at_us"), list(since_us.items()), query):
-        found.setdefault(row.workload, []).append(row)
-    return found
+    return _wanted(connection, WorkloadEvent, ("workload", "at_us"), list(since_us.items()), query)
 
 
 def known_events(connection: sa.Connection, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], WorkloadEvent]:
@@ -72,12 +83,21 @@ def last_sequences(connection: sa.Connection, workloads: Collection[str]) -> dic
 
 def claims(connection: sa.Connection, workloads: Collection[str]) -> dict[str, Hold]:
     """The last hold row of each workload that ever held anything; one that was ``released`` holds nothing."""
+    return last_of_each(ask_claims(connection, workloads))
+
+
+def last_of_each(holds: Iterable[Hold]) -> dict[str, Hold]:
+    """The last of these rows of each workload. Of one sequence: released, then taken; a move lets go first."""
+    return {row.workload: row for row in holds}
+
+
+def ask_claims(connection: sa.Connection, workloads: Collection[str]) -> Iterator[Hold]:
+    """The rows that :func:`claims` is made of, asked at once and read when somebody looks."""
     query = f"""SELECT {_columns(Hold, "h")} FROM wanted CROSS JOIN hold AS h
         WHERE h.workload = wanted.workload
         AND h.sequence = (SELECT max(sequence) FROM hold WHERE workload = wanted.workload)
         ORDER BY h.workload, h.change"""  # noqa: S608 as above
-    # of one sequence: released, then taken; a move lets go first
-    return {row.workload: row for row in _wanted(connection, Hold, ("workload",), [(w,) for w in workloads], query)}
+    return _wanted(connection, Hold, ("workload",), [(w,) for w in workloads], query)
 
 
 def placement_rows(connection: sa.Connection, keys: Collection[str]) -> list[PlacementRow]:
@@ -194,19 +214,24 @@ def _columns(kind: type[Row], alias: str) -> str:
 def _wanted(
     connection: sa.Connection, kind: type[R], names: Sequence[str], values: Sequence[tuple[Any, ...]], query: str
 ) -> Iterator[R]:
-    """Rows of one kind of a query over ``wanted``, a relation of these values."""
-    yield from cast("list[R]", CODECS[kind].decode(list(_cells(connection, names, values, query))))
+    """Rows of one kind of a query over ``wanted``, a relation of these values: asked at once, read when one looks."""
+    return _decoded(kind, _cells(connection, names, values, query))
+
+
+def _decoded(kind: type[R], cells: Iterable[tuple[Any, ...]]) -> Iterator[R]:
+    yield from cast("list[R]", CODECS[kind].decode(list(cells)))
 
 
 def _cells(
     connection: sa.Connection, names: Sequence[str], values: Sequence[tuple[Any, ...]], query: str
 ) -> Iterator[tuple[Any, ...]]:
-    cursor = bare_cursor(connection)
     one = f"({', '.join([MARK] * len(names))})"
+    cursors = []
     for start in range(0, len(values), _AT_ONCE):
         part = values[start : start + _AT_ONCE]
         listed = ", ".join([one] * len(part))
-        cursor.execute(
+        cursors.append(bare_cursor(connection))
+        cursors[-1].execute(
             f"WITH wanted ({', '.join(names)}) AS (VALUES {listed}) {query}", [c for row in part for c in row]
         )
-        yield from cursor.fetchall()
+    return chain.from_iterable(cursor.fetchall() for cursor in cursors)

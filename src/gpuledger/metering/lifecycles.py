@@ -69,6 +69,12 @@ NEVER_LIVED = OpenLife()
 """Before the first event."""
 
 
+def since_begin(events: Sequence[WorkloadEvent], at_us: int) -> Sequence[WorkloadEvent]:
+    """Of events in order, those from the last ``provisioning`` at or before a moment on: no others matter then."""
+    began = [each.at_us for each in events if each.state == State.PROVISIONING and each.at_us <= at_us]
+    return [each for each in events if each.at_us >= began[-1]] if began else events
+
+
 def place_in_order(event: WorkloadEvent) -> tuple[int, int]:
     """What orders the events of a workload: when it happened, then when the ledger learned of it."""
     return (event.at_us, event.sequence)

@@ -62,6 +62,11 @@ class VerifyReport:
         return not any(check.verdict in _FOUND for check in self.checks)
 
     @property
+    def skipped(self) -> bool:
+        """Whether something could not be checked."""
+        return any(check.verdict is Verdict.SKIPPED for check in self.checks)
+
+    @property
     def damaged(self) -> bool:
         """Whether the ledger itself is damaged: unreadable, or a broken chain or seal."""
         return any(check.verdict is Verdict.DAMAGED for check in self.checks)

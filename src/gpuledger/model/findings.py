@@ -177,8 +177,9 @@ class AuditReport:
         """Whether anything stands that must make the command exit with 1.
 
         Args:
-            strict: warnings, and what could not be read, count too.
+            strict: warnings, and what could not be read, count too; so it does where nothing else was looked at, since
+                a text that nobody judged is not a clean one.
         """
         weighs = {Level.ERROR, Level.WARNING} if strict else {Level.ERROR}
         standing = any(finding.stands and finding.check.level in weighs for finding in self.findings)
-        return standing or bool(strict and self.unread)
+        return standing or bool(self.unread and (strict or not (self.looked or self.findings)))

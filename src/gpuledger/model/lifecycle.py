@@ -25,7 +25,7 @@ CPU = "cpu"
 MOST_DEVICES = 4096
 """More devices than this in one placement is a mistake: the largest machines of a cluster hold 16."""
 
-FINEST_SHARE = 10**18
+FINEST_SHARE = 2**63 - 1
 """The largest denominator of a share: every store keeps it as a whole number of 64 bits."""
 
 
@@ -99,7 +99,7 @@ class Placement:
         if not 0 < self.share <= 1:
             raise _bad(f"a share of {self.share}: above 0 and at most 1 of each device", "--share 1/4")
         if self.share.denominator > FINEST_SHARE:
-            raise _bad(f"a share of {self.share} is finer than 18 decimals", "--share 1/3")
+            raise _bad(f"a share of {self.share} is finer than any that can be kept", "--share 1/3")
         if not 0 <= self.count <= MOST_DEVICES or (self.count == 0) != (self.class_name == CPU):
             sentence = (
                 f"{self.count} devices of class {self.class_name}: a placement has 1 to {MOST_DEVICES}, and 0 of cpu"

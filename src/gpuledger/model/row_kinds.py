@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuledger.model.archive import Archive
 from gpuledger.model.rows import (
     DeviceEvent,
     DriverRecord,
@@ -30,5 +31,5 @@ EVIDENCE: tuple[type[Row], ...] = (
 )
 """What sources write, in the order of the river."""
 
-ROWS: tuple[type[Row], ...] = (*EVIDENCE, UsageRecord, UsageCorrection, Pass, PolicyVersion, Seal)
+ROWS: tuple[type[Row], ...] = (*EVIDENCE, UsageRecord, UsageCorrection, Pass, PolicyVersion, Archive, Seal)
 """Every kind of row, in the order in which one transaction chains them."""

@@ -19,8 +19,10 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
 from gpuledger.model.rows import DeviceEvent
 from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
+from gpuledger.operations.archived import archived_between, missing
 
 _NO_DEVICES = Fraction(0)
+_EARLIEST_US = -(2**62)
 
 
 def capacity(
@@ -40,7 +42,16 @@ def capacity(
 
     Raises:
         Misconfigured: ``empty-window`` when it ends before it begins.
+        Unavailable: ``archive-missing`` where events of the window are archived, and not at hand.
     """
+    left = archived_between(
+        ledger, _EARLIEST_US if since_us is None else since_us, now_us if until_us is None else until_us
+    )
+    left = [row for row in left if row.rows_of == WorkloadEvent.kind]
+    if left:
+        raise missing(
+            left, "what was asked for and held then", f"gpuledger capacity --since {iso(left[-1].before_us)}, or"
+        )  # fmt: skip
     with ledger.snapshot():
         events = sorted(ledger.scan(WorkloadEvent, until_us=now_us), key=attrgetter("workload", "at_us", "sequence"))
         placements = {row.placement: row for row in ledger.scan(PlacementRow)}

@@ -6,6 +6,7 @@ A pass only lists it (``late-evidence``): whoever issued a statement of these ho
 from __future__ import annotations
 
 from gpuledger.errors import Misconfigured, Unavailable
+from gpuledger.ledger.archived import archived_until
 from gpuledger.ledger.reserved import reading
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.records import LATE_EVIDENCE, closed_until
@@ -77,7 +78,7 @@ def correct(
 def due(ledger: Ledger, passes: list[Pass], *, since_us: int, until_us: int, now_us: int, reason: str = "") -> Booking:
     """What is due in the final hours of a window: corrections that carry ``reason``; without one, listed."""
     finality = Finality(passes, now_us=now_us)
-    span = since_us, min(hour_floor(until_us), closed_until(now_us))
+    span = max(since_us, archived_until(ledger.connection)), min(hour_floor(until_us), closed_until(now_us))
     parts = finality.late_marks(*span)
     if not parts:
         return Booking()
@@ -87,6 +88,7 @@ def due(ledger: Ledger, passes: list[Pass], *, since_us: int, until_us: int, now
         read.want_late(before, parts)
         read.want_heard(before, until_us=last_us)
         read.drop_from(last_us)
+        read.ask_from(archived_until(ledger.connection))
         asked_us = read.first_hour()
         if isinstance(asked_us, Missing):
             return Booking()

@@ -31,6 +31,7 @@ from gpuledger.model.rows import (
     UsageRecord,
 )
 from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
+from gpuledger.operations.archived import holding, missing, needed_for, note_of
 from gpuledger.operations.evidence import counted_from, load_evidence, uncovered, within
 from gpuledger.operations.explain_reserved import explain_line, explain_reserved
 from gpuledger.operations.living import present_evidence
@@ -51,9 +52,21 @@ def explain(ledger: Ledger, ref: str, *, meter: str, since_us: int, until_us: in
             (``unit:ollama.service``); of reserved time any grouping, ``class:H100-80GB``.
         meter, since_us, until_us: the filters of the usage that printed the line.
 
+    What left for an archive and does not lie under the ledger is told where the way would go on.
+
     Raises:
         Misconfigured: ``bad-ref``; NotFound: ``no-such-row`` or ``nothing-to-explain``.
+        Unavailable: ``archive-missing`` for a row that left.
     """
+    if left := holding(ledger, ref):
+        raise missing(left, f"{ref} is archived", f"gpuledger explain {ref}")
+    tree = _explain(ledger, ref, meter=meter, since_us=since_us, until_us=until_us, now_us=now_us)
+    if left := needed_for(ledger, ref, since_us, until_us):
+        tree = replace(tree, children=(*tree.children, note_of(left, ref)))
+    return tree
+
+
+def _explain(ledger: Ledger, ref: str, *, meter: str, since_us: int, until_us: int, now_us: int) -> Explanation:
     if meter not in METERS_BY_NAME:
         raise Misconfigured("unknown-meter", f"{meter!r} is no meter", hint=f"one of {', '.join(METERS_BY_NAME)}")
     is_reserved = meter in {each.name for each in RESERVED_METERS}

@@ -6,12 +6,13 @@ with those who hold elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from gpuledger.ledger import holders, workloads
+from gpuledger.ledger.holders import Standing
 from gpuledger.ledger.store import Ledger
-from gpuledger.metering.lifecycles import Stay
+from gpuledger.metering.lifecycles import Stay, since_begin
 from gpuledger.model.lifecycle import Placement
 from gpuledger.model.missing import Missing
 from gpuledger.model.quotas import HOLD_US, NO_END, Holder, Scope
@@ -48,21 +49,19 @@ class Holdings:
         self._lapsing.clear()
         connection = self._ledger.connection
         names = holders.holding_workloads(connection, now_us, until_us=now_us + MOST_AHEAD_US, longest_us=HOLD_US)
-        self.take_in(names, now_us)
+        self.take_in(names, holders.standing(connection, dict.fromkeys(names, now_us)), now_us)
 
-    def take_in(self, names: Collection[str], now_us: int) -> None:
-        """Read anew what these workloads hold."""
+    def take_in(self, names: Collection[str], told: Standing, now_us: int) -> None:
+        """These workloads hold what follows from what is told of them, from now or from before on."""
         if not names:
             return
-        connection = self._ledger.connection
-        events = workloads.events_since_begin(connection, dict.fromkeys(names, now_us))
-        claims = workloads.claims(connection, names)
-        ends = holders.expected_ends(connection, names)
+        events = {name: since_begin(rows, now_us) for name, rows in told.events.items()}
+        claims = told.claims
         self._need({event.placement for told in events.values() for event in told})
         self._need({claim.placement for claim in claims.values()})
         self._in_force.need({told[-1].subject for told in events.values()})
         for name in names:
-            self.put(name, self._holder(name, events.get(name, []), claims.get(name), ends, now_us))
+            self.put(name, self._holder(name, events.get(name, []), claims.get(name), told.ends, now_us))
         while self._lapsing and self._lapsing[0][0] <= now_us - KEPT_US:
             lapses_us, name = heappop(self._lapsing)
             held = self._by_workload.get(name)
@@ -102,7 +101,12 @@ class Holdings:
                 self._placements[row.placement] = row.read()
 
     def _holder(
-        self, name: str, events: list[WorkloadEvent], claim: Hold | None, ends: dict[str, tuple[int, int]], now_us: int
+        self,
+        name: str,
+        events: Sequence[WorkloadEvent],
+        claim: Hold | None,
+        ends: Mapping[str, tuple[int, int]],
+        now_us: int,
     ) -> Holder | None:
         all_stays = stays_of(events, claim)
         stays = [stay for stay in all_stays if _lasts(stay, now_us) and stay.since_us <= now_us + MOST_AHEAD_US]

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from gpuledger.errors import GpuledgerError, Misconfigured, Refused
 from gpuledger.ledger import workloads
+from gpuledger.ledger.archived import archived_until
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.lifecycles import OPEN, Stay
 from gpuledger.model.identity import IdentityText
@@ -71,7 +72,7 @@ class Batch:
         told = self._not_ahead(transitions)
         if told:
             self._load(told)
-        return told
+        return self._not_archived(told)
 
     def judge_known(self, told: Sequence[Transition]) -> list[Row]:
         """As :meth:`judge`, for transitions of workloads that :meth:`know` was asked about in this transaction."""
@@ -164,6 +165,29 @@ class Batch:
                     Problem(code="at-ahead", message=f"{message}: left out until then", where=each.event_id)
                 )
         return told
+
+    def _not_archived(self, told: list[Transition]) -> list[Transition]:
+        """Those that are known, or happened after what is archived: of all others nobody can tell whether they left.
+
+        Raises:
+            Refused: ``archived``, of a live control plane.
+        """
+        before_us = archived_until(self._ledger.connection)
+        late = [each for each in told if each.at_us < before_us and (each.workload, each.event_id) not in self._stored]
+        if not late:
+            return told
+        first = late[0]
+        said = f"{first.workload} {first.state} at {iso(first.at_us)}" + (
+            f", and {len(late) - 1} more" if len(late) > 1 else ""
+        )
+        message = f"{said}: the events before {iso(before_us)} are archived, and their hours closed for good"
+        if not self._imported:
+            raise Refused("archived", message, hint="gpuledger explain record:...   (what was recorded stands)")
+        self.problems.append(
+            Problem(code="archived", message=f"{message}; not added, they may be there", where=first.event_id)
+        )
+        gone = {id(each) for each in late}
+        return [each for each in told if id(each) not in gone]
 
     # One event
 

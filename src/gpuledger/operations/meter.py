@@ -19,6 +19,7 @@ from gpuledger.ledger.store import Ledger
 from gpuledger.ledger.stored_rows import StoredRows
 from gpuledger.metering.derive import derive
 from gpuledger.metering.records import closed_until, compare
+from gpuledger.model.durations import several
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, hour_floor
 from gpuledger.model.outcomes import MeterReport
@@ -35,7 +36,7 @@ from gpuledger.model.rows import (
 from gpuledger.operations.evidence import covered_spans, is_covered, load_evidence, of_processes
 from gpuledger.operations.meter_reserved import ReservedPart, reserved_parts
 from gpuledger.operations.reserved_windows import MakeReading
-from gpuledger.operations.touched import touched_hours
+from gpuledger.operations.touched import touched
 
 _TRIES = 5
 """How often a pass that another overtook begins anew."""
@@ -80,6 +81,7 @@ class _Run:
         self.late = 0
         self.hours = 0
         self.reserved_hours = 0
+        self.archived = 0
 
     def booked(self, appended: Appended, row: Pass) -> None:
         """A transaction that is committed: records, then corrections, then the pass itself."""
@@ -102,9 +104,16 @@ class _Run:
             records=StoredRows(self._ledger, UsageRecord, self._writer, self._records),
             corrections=tuple(self._corrections),
             open_from_us=self.open_from_us,
-            problems=tuple(self._problems),
+            problems=(*self._problems, *self._too_late()),
             late=self.late,
         )
+
+    def _too_late(self) -> Iterable[Problem]:
+        if self.archived:
+            message = (
+                f"evidence came for {several(self.archived, 'hour')} whose evidence is archived: they stay as recorded"
+            )
+            yield Problem(code="archived", message=message, where="meter")
 
 
 def _pass(
@@ -116,7 +125,7 @@ def _pass(
     spans = covered_spans(passes)
     marks = ledger.marks()
     closed_us = closed_until(now_us)
-    hours = _hours_of_processes(ledger, passes, spans, marks, closed_us)
+    hours = _hours_of_processes(ledger, run, passes, spans, marks, closed_us)
     open_us = spans[-1][1] if spans else min(hours, default=closed_us)
     run.open_from_us, run.late, run.hours, run.reserved_hours = open_us, 0, len(hours), 0
     left = sorted(hours)
@@ -159,10 +168,11 @@ def _pass(
 
 
 def _hours_of_processes(
-    ledger: Ledger, passes: list[Pass], spans: list[tuple[int, int]], marks: dict[str, int], closed_us: int
+    ledger: Ledger, run: _Run, passes: list[Pass], spans: list[tuple[int, int]], marks: dict[str, int], closed_us: int
 ) -> set[int]:
     """The hours whose records of processes are derived: those that closed, and those that new evidence touches."""
-    hours = touched_hours(ledger, passes, marks)
+    hours, archived = touched(ledger, passes, marks)
+    run.archived = len(archived)
     if passes:
         # what earlier passes had seen of hours that were open then: with --now, or a clock set back, many
         latest_us = ledger.last_moment((DriverRecord, Sighting, Watch))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gpuledger.ledger.archived import archived_until
 from gpuledger.ledger.booking import ReadyRecords, make_ready, stand_already
 from gpuledger.ledger.reserved import Reading, Written, reading
 from gpuledger.ledger.store import Ledger
@@ -181,6 +182,7 @@ def _late_part(
         read.want_unseen(seen)
         read.want_heard(seen, until_us=open_us)
         read.drop_from(open_us)
+        read.ask_from(archived_until(ledger.connection))
         first_us = read.first_hour()
         if isinstance(first_us, Missing) or first_us >= closed_us:
             return ReservedPart(booking=Booking(), ready=_NOTHING, from_us=_NOTHING, until_us=open_us, hours=0)

@@ -82,7 +82,7 @@ class Occupancy:
         return changed
 
     def wrote(self, writer: str, rows: Sequence[Row]) -> None:
-        """What this process has just written is known, unless others of its name wrote between: then all of it is new."""
+        """What this process has just written is known, unless others of its name wrote between: then all is new."""
         if self._marks is not None and follows(self._marks, writer, rows):
             self._marks[writer] = rows[-1].number
         self.stored.update(row.placement for row in rows if isinstance(row, PlacementRow))

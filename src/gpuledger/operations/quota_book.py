@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from gpuledger.accounting.periods import period_of
 from gpuledger.accounting.quota import use_of
+from gpuledger.ledger.holders import standing
 from gpuledger.ledger.news import News, news
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
@@ -73,8 +74,10 @@ class QuotaBook:
             return False
         if told is not None:
             self._spent.look(told)
-            self.holdings.take_in(told.workloads, now_us)
-            self._spent.take_in(told.workloads)
+            since_us = self._spent.since_us(now_us)
+            found = standing(self._ledger.connection, dict.fromkeys(told.workloads, since_us))
+            self.holdings.take_in(told.workloads, found, now_us)
+            self._spent.take_in(told.workloads, found.events)
             self._marks = dict(marks)
         self._now_us = max(now_us, self._now_us)
         starts = self._starts(now_us)

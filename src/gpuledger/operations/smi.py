@@ -11,6 +11,7 @@ from dataclasses import replace
 from gpuledger.accounting.owners import Naming
 from gpuledger.accounting.snapshot import snapshot
 from gpuledger.errors import Misconfigured
+from gpuledger.ledger.archived import archived_until
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.contexts import contexts
 from gpuledger.metering.moment import held_at, verdicts_at
@@ -20,6 +21,7 @@ from gpuledger.model.quantities import Evidence
 from gpuledger.model.reasons import UnknownReason
 from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Sighting, Watch
 from gpuledger.model.snapshot import Snapshot
+from gpuledger.operations.archived import archived_between, missing
 from gpuledger.operations.evidence import first_naming_watches, load_evidence
 from gpuledger.operations.living import present_evidence
 from gpuledger.operations.pulse import hear, unwritten_watches
@@ -40,6 +42,7 @@ def smi(ledger: Ledger, *, at_us: int | None, now_us: int) -> Snapshot:
 
     Raises:
         Misconfigured: ``at-in-future``.
+        Unavailable: ``archive-missing`` where the evidence of the moment is archived, and not at hand.
     """
     with ledger.snapshot():
         return _at(ledger, at_us, now_us)
@@ -48,6 +51,8 @@ def smi(ledger: Ledger, *, at_us: int | None, now_us: int) -> Snapshot:
 def _at(ledger: Ledger, at_us: int | None, now_us: int) -> Snapshot:
     events = list(ledger.scan(DeviceEvent))
     moment_us = _moment(ledger, at_us, {event.host for event in events}, now_us)
+    if moment_us < archived_until(ledger.connection) and (left := archived_between(ledger, moment_us, moment_us + 1)):
+        raise missing(left, f"who held what at {iso(moment_us)}", f"gpuledger smi --at {iso(moment_us)}")
     gpus = sorted({(event.host, event.device) for event in events if not event.parent})
     unwritten = list(unwritten_watches(ledger, hear(ledger, now_us=now_us)))
     looked_us = _looked(ledger, gpus, unwritten, moment_us)

@@ -6,7 +6,7 @@ workload by workload, open time included. What comes late for the closed hours m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from gpuledger.accounting.amounts import grain_for
@@ -22,7 +22,7 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, hour_floor
 from gpuledger.model.quotas import HOLD_US, Bound, Scope
 from gpuledger.model.reserved import factor, meters_of
-from gpuledger.model.workload_rows import PlacementRow
+from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
 from gpuledger.operations.in_force import InForce
 from gpuledger.operations.judging import MOST_AHEAD_US
 from gpuledger.operations.usage_reserved import reserved_amounts
@@ -77,7 +77,7 @@ class Spent:
             connection, self._closed_us, until_us=now_us + MOST_AHEAD_US, longest_us=HOLD_US
         )
         self.is_stale = False
-        self.take_in(names)
+        self.take_in(names, workloads.events_since_begin(connection, dict.fromkeys(names, self._closed_us)))
 
     def look(self, news: News) -> None:
         """Look at what is new: late for closed hours it makes the sums stale."""
@@ -89,11 +89,14 @@ class Spent:
                 self.is_stale = True  # hours that were closed without it get their time now
             self._beats[source] = max(beat_us, self._beats.get(source, beat_us))
 
-    def take_in(self, names: Collection[str]) -> None:
-        """Read anew when these workloads ran in the hours that are counted one by one."""
+    def since_us(self, now_us: int) -> int:
+        """From when on it wants to know of workloads."""
+        return now_us if self.is_stale else min(now_us, self._closed_us)
+
+    def take_in(self, names: Collection[str], told: Mapping[str, Sequence[WorkloadEvent]]) -> None:
+        """These workloads ran when their events say, in the hours that are counted one by one."""
         if self.is_stale or not names:
             return
-        told = workloads.events_since_begin(self._ledger.connection, dict.fromkeys(names, self._closed_us))
         self._need({event.placement for events in told.values() for event in events})
         self._in_force.need({event.subject for events in told.values() for event in events})
         for name in names:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from gpuledger.ledger.archived import archived_until
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.late import dirty_hours
 from gpuledger.model.missing import Missing
@@ -29,11 +30,19 @@ def seen_by(passes: Iterable[Pass]) -> dict[str, int]:
 
 
 def touched_hours(ledger: Ledger, passes: Iterable[Pass], marks: Mapping[str, int]) -> set[int]:
-    """Starts of the hours that evidence touches which no pass has seen.
+    """Starts of the hours that evidence touches which no pass has seen, and that are not archived.
 
     Args:
         passes: all that were booked.
         marks: where the evidence ends, by writer.
+    """
+    return touched(ledger, passes, marks)[0]
+
+
+def touched(ledger: Ledger, passes: Iterable[Pass], marks: Mapping[str, int]) -> tuple[set[int], set[int]]:
+    """As :func:`touched_hours`, and beside them the hours that stay as recorded, for their evidence is archived.
+
+    What is left of it could only say less than what was there when they were recorded.
     """
     seen_marks = seen_by(passes)
     hours = dirty_hours(_unproven(ledger, ledger.scan(DriverRecord, after=seen_marks, upto=marks)))
@@ -41,7 +50,9 @@ def touched_hours(ledger: Ledger, passes: Iterable[Pass], marks: Mapping[str, in
     looks = ledger.scan(Watch, after=seen_marks, upto=marks)
     hours |= dirty_hours(row for row in looks if row.source != HEARTBEATS)
     hours |= dirty_hours(_renamed(ledger, ledger.scan(ProcessIdentity, after=seen_marks, upto=marks), marks))
-    return hours
+    closed_us = archived_until(ledger.connection)
+    closed = {hour for hour in hours if hour < closed_us}
+    return hours - closed, closed
 
 
 def _unproven(ledger: Ledger, rows: Iterable[DriverRecord]) -> Iterable[DriverRecord]:

@@ -9,17 +9,19 @@ from gpuledger.accounting.amounts import METERS_BY_NAME, Amount, Grain, OpenCont
 from gpuledger.accounting.owners import Naming
 from gpuledger.accounting.rollup import parse_by, roll_up
 from gpuledger.errors import Misconfigured
+from gpuledger.ledger.archived import archived_until
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.coverage import coverage
 from gpuledger.metering.derive import derive
 from gpuledger.model.meters import GPU_BUSY, GPU_CONTEXT, GPU_MEMORY, RESERVED_METERS, Meter
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import SECOND_US, iso
+from gpuledger.model.moments import HOUR_US, SECOND_US, hour_floor, iso
 from gpuledger.model.policy import Policy
 from gpuledger.model.quantities import Coverage, Quantity
 from gpuledger.model.rows import DeviceEvent, DriverRecord, Pass, PolicyVersion, Sighting, Watch
 from gpuledger.model.usage import UsageReport
 from gpuledger.model.workload_rows import WorkloadEvent
+from gpuledger.operations.archived import archived_between, missing
 from gpuledger.operations.evidence import (
     counted_from,
     covered_spans,
@@ -54,6 +56,7 @@ def window(
 
     Raises:
         Misconfigured: ``empty-window`` when it ends before it begins.
+        Unavailable: ``archive-missing`` when it begins or ends within an hour whose evidence is archived.
     """
     hosts = {event.host for event in ledger.scan(DeviceEvent)}
     last_us = ledger.last_moment(_EVIDENCE) if until is None else now_us
@@ -78,7 +81,25 @@ def window(
             f"the window ends at {iso(until_us)}, before it begins at {iso(since_us)}",
             hint="--since must lie before --until, and before now",
         )
+    _refuse_archived_edges(ledger, since_us, until_us)
     return since_us, until_us
+
+
+def _refuse_archived_edges(ledger: Ledger, since_us: int, until_us: int) -> None:
+    """Raise where an edge cuts an hour whose evidence is archived: only the whole hour is recorded.
+
+    Raises:
+        Unavailable: ``archive-missing``.
+    """
+    if since_us >= archived_until(ledger.connection):
+        return
+    for edge_us in (counted_from(ledger, since_us), until_us):
+        hour_us = hour_floor(edge_us)
+        if edge_us != hour_us and (left := archived_between(ledger, hour_us, hour_us + HOUR_US)):
+            raise missing(
+                left, f"the part of an hour from or to {iso(edge_us)} is not recorded",
+                f"let the window begin and end with an hour ({iso(hour_us)}), or",
+            )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +156,17 @@ def _is_unsampled(ledger: Ledger, meter: Meter, since_us: int, until_us: int) ->
     """Whether contexts were alive and no sample of a sampled meter covers any: then nothing is not zero."""
     if meter is GPU_CONTEXT:
         return False
-    alive = False
+    alive = since_us < archived_until(ledger.connection) and _was_alive(ledger, since_us, until_us)
     for row in ledger.scan(Sighting, since_us=since_us, until_us=until_us):
         if row.memory_ms if meter is GPU_MEMORY else row.busy_covered_ms:
             return False
         alive = True
     return alive
+
+
+def _was_alive(ledger: Ledger, since_us: int, until_us: int) -> bool:
+    """Whether any context is recorded in a window whose looks are archived."""
+    return bool(ledger.sum_usage(GPU_CONTEXT.name, since_us=since_us, until_us=until_us))
 
 
 def answer_window(

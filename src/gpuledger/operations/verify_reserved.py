@@ -19,18 +19,27 @@ _ROWS_AT_ONCE = 100_000
 """Amounts compared at a time: a bound on memory."""
 
 
-def differences(ledger: Ledger, *, now_us: int, progress: Callable[[int, int], None] | None = None) -> Iterator[str]:
+def differences(
+    ledger: Ledger,
+    *,
+    now_us: int,
+    since_us: int = -(2**62),
+    until_us: int = 2**62,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[str]:
     """Recorded hours that the events which passes had seen contradict, each as a sentence.
 
     What came late for a final hour is no such difference: ``blind`` lists it, until somebody books it. Time in which
-    nothing was told, nobody ran and nothing was recorded is passed over, however long.
+    nothing was told, nobody ran and nothing was recorded is passed over, however long. Only hours of [since, until) are
+    looked at.
     """
     passes = list(ledger.scan(Pass))
     seen = seen_by(passes)
     finality = Finality(passes, now_us=now_us)
     found: dict[Key, int] = {}
-    for done, (since_us, until_us) in enumerate(finality.spans, start=1):
-        for window in windows(ledger, seen, since_us, until_us, cut_us=finality.spans[-1][1]):
+    for done, (low_us, high_us) in enumerate(finality.spans, start=1):
+        span = max(low_us, since_us), min(high_us, until_us)
+        for window in windows(ledger, seen, *span, cut_us=finality.spans[-1][1]):
             found.update(_contradictions(ledger, window))
         if progress is not None:
             progress(done, len(finality.spans))

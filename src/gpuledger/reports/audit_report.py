@@ -133,6 +133,8 @@ def _size(report: AuditReport) -> str:
     ]
     waived = sum(not finding.stands for finding in report.findings)
     counted += [f"{count(waived)} waived"] if waived else []
+    if not counted and report.unread and not report.looked:
+        return "nothing could be judged"
     return ", ".join(counted) or "nothing found"
 
 

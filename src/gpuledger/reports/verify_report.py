@@ -41,6 +41,8 @@ def to_table(report: VerifyReport, *, width: int = 100) -> RenderableType:
     _ = width
     if report.damaged:
         verdict = Text("The ledger is damaged.", style="bold red")
+    elif report.ok and report.skipped:
+        verdict = Text("Every check that could be made passed; see above for what could not.", style="yellow")
     elif report.ok:
         verdict = Text("Every check passed.", style="green")
     else:
