@@ -26,6 +26,7 @@ from gpuledger.ledger.sqlite_file import create, holds, judge, signature_in, sig
 POSITION = "instr"
 JOINED = "group_concat({}, ',')"
 OPEN_RECORDS = "usage_record INDEXED BY usage_record_open"
+IS_HINTED = True
 
 _OLDEST = (3, 37, 0)  # STRICT tables
 
