@@ -35,7 +35,7 @@ def test_help_flows_and_shows_no_types_of_flags(gpuledger, monkeypatch: pytest.M
     """A paragraph is one paragraph, whatever its lines in the source; no verb is cut off with dots."""
     monkeypatch.setenv("COLUMNS", "80")
     done = gpuledger("agent", "--help")
-    assert "seals. Needs no root; as root it can enable the driver's accounting, without\n" in done.out
+    assert "seals. It works as any user. Root, or three capabilities (see the guide to\n" in done.out
     assert "<bool>" not in done.out
     assert "..." not in gpuledger("--help").out.split("Commands:")[1]
 

@@ -22,7 +22,8 @@ class Format(StrEnum):
 
 
 LedgerOption = Annotated[
-    str | None, typer.Option("--ledger", metavar="PLACE", help="The ledger: a path, sqlite:///PATH or postgresql://...")
+    str | None,
+    typer.Option("--ledger", metavar="PLACE", help="The ledger: a path, sqlite:///PATH or postgresql://HOST/DATABASE."),
 ]
 ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings file (TOML).")]
 FormatOption = Annotated[Format | None, typer.Option("--format", help="table for eyes, json or csv for scripts.")]

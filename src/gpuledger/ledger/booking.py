@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii as _text
 from operator import itemgetter
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.ledger import metered
 from gpuledger.ledger.codec import CODECS
-from gpuledger.ledger.engine import bare_cursor
+from gpuledger.ledger.engine import bare_cursor, rows_of
 from gpuledger.ledger.reserved import Reading
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.moments import DAY_US, SECOND_US
@@ -43,9 +43,6 @@ SELECT :writer, :before + b.number, r.meter, b.hour_us, r.host, r.device, r.subj
     r.evidence_count, r.evidence_hash, :recorded_at_us
 FROM metered_ready AS b CROSS JOIN metered_head AS r
 WHERE r.head = b.head ORDER BY b.number"""  # noqa: S608 constants
-
-_FETCHED = 2000
-
 
 Head = tuple[int, str, str, str, str, int, str]
 """(run, meter, host, device, subject, evidence count, evidence hash): what the records of an interval share."""
@@ -84,9 +81,8 @@ class ReadyRecords:
             )
             for head, meter, host, device, subject, evidence_count, evidence_hash in cursor.fetchall()
         }
-        cursor.execute("SELECT number, head, hour_us, seconds FROM metered_ready ORDER BY number")
         before = first - self.first
-        while rows := cursor.fetchmany(_FETCHED):
+        for rows in rows_of(cursor, "SELECT number, head, hour_us, seconds FROM metered_ready ORDER BY number"):
             yield ",".join(
                 [
                     f"{opening}{before + number}{meter}{hour_us}{place}{seconds}{behind}"
@@ -120,12 +116,11 @@ def make_ready(read: Reading, heads: Iterable[Head] | None, *, recorded_at_us: i
 
 def ready_rows(read: Reading) -> Iterator[tuple[str, int, str, str, str, int]]:
     """What stands ready: meter, hour, host, device, subject and seconds."""
-    read.cursor.execute(
-        "SELECT r.meter, b.hour_us, r.host, r.device, r.subject, b.seconds "
-        "FROM metered_ready AS b CROSS JOIN metered_head AS r WHERE r.head = b.head"
-    )
-    while rows := read.cursor.fetchmany(_FETCHED):
-        yield from rows
+    query = """
+        SELECT r.meter, b.hour_us, r.host, r.device, r.subject, b.seconds
+        FROM metered_ready AS b CROSS JOIN metered_head AS r WHERE r.head = b.head"""
+    for rows in rows_of(read.cursor, query):
+        yield from cast("list[tuple[str, int, str, str, str, int]]", rows)
 
 
 def stand_already(read: Reading) -> bool:

@@ -50,11 +50,13 @@ class Engine(Protocol):
         POSITION: the function that gives the 1-based position of a text in another.
         JOINED: the aggregate that joins values with commas, to be formatted with their expression.
         OPEN_RECORDS: records of contexts that were open, through the small index of no others.
+        IS_HINTED: whether scans say which index to take: a planner without statistics does not know.
     """
 
     POSITION: str
     JOINED: str
     OPEN_RECORDS: str
+    IS_HINTED: bool
 
     @property
     def open_connection(self) -> Callable[..., Opened]:
@@ -196,6 +198,18 @@ def engine_for(place: Place) -> Engine:
 def bare_cursor(connection: sa.Connection) -> DBAPICursor:
     """The driver's own cursor: SQLAlchemy's results cost three times what SQLite does for a few rows."""
     return engine_of(connection).bare_cursor(connection)
+
+
+def rows_of(
+    cursor: DBAPICursor, statement: str, bound: Mapping[str, Any] | Sequence[Any] = (), size: int = 2000
+) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows of a bare statement, so many at a time, never all of them in memory."""
+    if (streamed := getattr(cursor, "streamed", None)) is not None:
+        yield from streamed(statement, bound, size)
+        return
+    cursor.execute(statement, bound)
+    while rows := cursor.fetchmany(size):
+        yield cast("list[tuple[Any, ...]]", rows)
 
 
 def others_wrote(connection: sa.Connection) -> int:

@@ -6,11 +6,16 @@ In: statements with ``?`` and ``:name``. Out: the same with PostgreSQL's own ``$
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from functools import lru_cache
 from itertools import count
 from typing import Any
 
 import psycopg
+from psycopg.pq import TransactionStatus
+
+_NUMBERS = count(1)
 
 
 class Cursor(psycopg.RawCursor[tuple[Any, ...]]):
@@ -24,6 +29,30 @@ class Cursor(psycopg.RawCursor[tuple[Any, ...]]):
     def executemany(self, query: Any, params_seq: Any, *, returning: bool = False) -> None:
         """As the driver's, with these marks."""
         super().executemany(translated(str(query))[0], params_seq, returning=returning)
+
+    def streamed(self, query: str, params: Any, size: int) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows of a statement as they are asked for, from a cursor on the server."""
+        with closing(StreamingCursor(self.connection, cursor_name(), withhold=is_idle(self.connection))) as cursor:
+            cursor.execute(query, params)
+            yield from fetched(cursor, size)
+
+
+def fetched(cursor: psycopg.ServerCursor[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows of a cursor on the server; fewer than were asked for are the last."""
+    is_full = True
+    while is_full and (rows := cursor.fetchmany(size)):
+        is_full = len(rows) == size
+        yield rows
+
+
+def cursor_name() -> str:
+    """A name that no other cursor of this process has."""
+    return f"gpuledger_{next(_NUMBERS)}"
+
+
+def is_idle(driver: psycopg.Connection[Any]) -> bool:
+    """Whether a connection is outside of any transaction: a cursor then has to hold what it found."""
+    return driver.info.transaction_status is TransactionStatus.IDLE
 
 
 class StreamingCursor(psycopg.RawServerCursor[tuple[Any, ...]]):

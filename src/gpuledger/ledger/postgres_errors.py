@@ -69,6 +69,8 @@ def error_for(place: Server, error: psycopg.Error) -> GpuledgerError | None:
         return Unavailable("ledger-memory", f"{place}: the server has not enough memory", hint="ask for less time")
     if state.startswith("53"):
         return Unavailable("ledger-busy", f"{place} takes no more connections: {said}", hint="try again later")
+    if state == "42P01" and 'relation "metered_' in said:
+        return unreachable(place, "the connection was cut, and with it what had been derived")  # temporary tables
     if state in _BROKEN:
         return damaged(place, said)
     if state.startswith("XX"):

@@ -12,6 +12,7 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.ledger import heartbeats, metered
 from gpuledger.ledger.codec import CODECS
+from gpuledger.ledger.engine import rows_of
 from gpuledger.model.missing import Missing
 from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
 
@@ -86,9 +87,8 @@ class Lookups:
     def recorded(self, since_us: int, until_us: int) -> Iterator[tuple[str, int, str, str, str, int]]:
         """Records and corrections of reserved time of the hours of [since, until): their key, and signed seconds."""
         for statement in (metered.ALL_RECORDED, metered.ALL_CORRECTED):
-            self._cursor.execute(statement, {"since_us": since_us, "until_us": until_us})
-            while rows := self._cursor.fetchmany(_FETCHED):
-                yield from rows
+            for rows in rows_of(self._cursor, statement, {"since_us": since_us, "until_us": until_us}, _FETCHED):
+                yield from cast("list[tuple[str, int, str, str, str, int]]", rows)
 
     def has_records(self, since_us: int, until_us: int) -> bool:
         """Whether any record of reserved time stands in the hours that begin in [since, until)."""

@@ -109,7 +109,7 @@ def _pairs(kind: Kind, pairs: set[tuple[str, int]]) -> sa.ColumnElement[bool]:
 def _is_recent(connection: sa.Connection, kind: Kind, since_us: int) -> bool:
     """Whether the rows from ``since_us`` on are few enough to be looked up through the index on their ends."""
     leading = [index.expressions[0] for index in kind.table.indexes] + [kind.table.c[name] for name in kind.key[:1]]
-    if not any(column is kind.ends for column in leading):
+    if not any(column is kind.ends for column in leading) or not engine_of(connection).IS_HINTED:
         return False
     last = connection.execute(sa.select(sa.func.max(kind.ends))).scalar()
     first = connection.execute(sa.select(sa.func.min(kind.ends))).scalar()

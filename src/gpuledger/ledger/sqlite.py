@@ -32,6 +32,7 @@ index_laid = sqlite_archive.index
 POSITION = "instr"
 JOINED = "group_concat({}, ',')"
 OPEN_RECORDS = "usage_record INDEXED BY usage_record_open"
+IS_HINTED = True
 
 _OLDEST = (3, 37, 0)  # STRICT tables
 
