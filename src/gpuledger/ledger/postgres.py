@@ -334,7 +334,11 @@ def insert(cursor: DBAPICursor, table: str, columns: Sequence[str], rows: Sequen
     names = ", ".join(columns)
     if len(rows) < _FEW:
         marks = ", ".join("?" * len(columns))
-        cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)  # noqa: S608 names are the schema's own, values are bound
+        statement = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 names are the schema's own, values are bound
+        if len(rows) == 1:
+            cursor.execute(statement, rows[0])
+        else:
+            cursor.executemany(statement, rows)
         return
     with cast("Cursor", cursor).copy(f"COPY {table} ({names}) FROM STDIN") as stream_in:  # as above
         for row in rows:

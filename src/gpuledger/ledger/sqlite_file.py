@@ -131,7 +131,7 @@ def judge(path: Path, signature: Signature, mode: str) -> None:
         raise Unavailable(
             "ledger-older",
             f"{path} has tables of version {signature.version}, this program reads {SCHEMA_VERSION}",
-            hint="gpuledger agent --once   (whoever writes it next brings it up to date)",
+            hint=f"gpuledger migrate --ledger {path}   (or whoever writes it next brings it up to date)",
         )
 
 
