@@ -21,11 +21,15 @@ from gpuledger.ledger.owning import bring_up_to_date
 from gpuledger.ledger.places import Server
 from gpuledger.ledger.schema import SCHEMA_VERSION
 from gpuledger.ledger.texts import TextBook
+from gpuledger.model.archive import Archive
 from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 from postgres_server import APPLICATION, OWNER
 
-KINDS_SINCE: dict[int, tuple[type, ...]] = {2: (PlacementRow, WorkloadEvent, Hold), 3: (ExpectedEnd,)}
+KINDS_SINCE: dict[int, tuple[type, ...]] = {2: (PlacementRow, WorkloadEvent, Hold), 3: (ExpectedEnd,), 4: (Archive,)}
 """By version, the kinds that a ledger of an earlier one has no table for."""
+
+ASKED = "CREATE TEMP TABLE archive (before_us BIGINT)"
+"""What an append of today asks of every ledger; those of earlier versions are filled by it here."""
 
 
 def _upgrade(connection: sa.Connection, version: int) -> None:
@@ -43,6 +47,7 @@ def ledger_of(version: int, place: Path | Server, rows: list) -> None:
         connection = opened.connection
         with postgres.transaction(connection, write=True):
             _upgrade(connection, version)
+        connection.exec_driver_sql(ASKED)
         appending.append_rows(connection, TextBook(connection), rows, writer="box.agent", at_us=1)
         connection.close()
         return
@@ -51,6 +56,7 @@ def ledger_of(version: int, place: Path | Server, rows: list) -> None:
     )
     with engine.connect() as connection:
         _upgrade(connection, version)
+        connection.exec_driver_sql(ASKED)
         appending.append_rows(connection, TextBook(connection), rows, writer="box.agent", at_us=1)
 
 

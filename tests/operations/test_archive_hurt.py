@@ -62,7 +62,7 @@ with Ledger.open(Path(place), mode="append") as ledger:
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small ledger, made once."""
     place = tmp_path_factory.mktemp("old") / "ledger.db"
-    box = OldBox(place, days=33, jobs=2)
+    box = OldBox(place, days=35, jobs=2)
     box.fill()
     box.ledger.close()
     return place

@@ -70,6 +70,13 @@ def test_json_says_why_a_value_is_null() -> None:
     assert use_to_json(use)["limit"] == "10"
 
 
+def test_json_lists_the_longest_holders_first() -> None:
+    """Also of a quota with room left, whose holders come in any order."""
+    several = [replace(HOLDER, workload=name, since_us=at_us) for name, at_us in (("c", 1), ("a", 2), ("b", 1))]
+    use = replace(used(Per.AT_ONCE, "3"), holders=tuple(several))
+    assert [each["workload"] for each in use_to_json(use)["holders"]] == ["b", "c", "a"]
+
+
 def test_holders_in_a_table() -> None:
     """Whole seconds, and whether it is confirmed."""
     columns = {column.head: str(column.cells[0]) for column in holder_columns([HOLDER])}

@@ -35,9 +35,8 @@ from gpuledger.ledger.schema import SCHEMA_VERSION, VERSION_TABLES
 damaged_pages, schema_findings = postgres_tables.damaged_pages, postgres_tables.schema_findings
 refuse_to_drop, unguarded, lay_under, index_laid = postgres_archive.FOR_ENGINE
 
-POSITION, OPEN_RECORDS = "strpos", "usage_record"
+POSITION, OPEN_RECORDS, IS_HINTED = "strpos", "usage_record", False
 JOINED = "string_agg(CAST({} AS text), ',')"
-IS_HINTED = False
 
 MIGRATE_HINT = "as the owner of the tables: gpuledger migrate --ledger postgresql://OWNER@HOST/DATABASE"
 

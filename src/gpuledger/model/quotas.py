@@ -160,7 +160,7 @@ class QuotaUse:
         promised: device-hours that those who hold now will still use in the period, by the ends that they gave.
         asked: what was asked for on top; Missing for device-hours of who gave no end; 0 where nothing was asked for.
         fits: whether what was asked for fits.
-        holders: who holds what of it now; the longest there first, save in the answer yes.
+        holders: who holds what of it now; the longest there first, save where more fits.
         unknown: workloads that hold nobody knows how much of it.
         frees_us: when what was asked for would fit; Missing, with why, where that is not known or will never be.
             Of what fits: now.

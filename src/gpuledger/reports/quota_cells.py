@@ -62,9 +62,13 @@ def use_to_json(use: QuotaUse, *, told: bool = True) -> dict[str, Json]:
         "promised": promised if told else None,
         "left": left if told else None,
         "over": use.is_over,
-        "holders": [holder_to_json(holder) for holder in use.holders],
+        "holders": [holder_to_json(holder) for holder in sorted(use.holders, key=_longest)],
         "not_counted": [holder_to_json(holder) for holder in use.unknown],
     }
+
+
+def _longest(holder: Holder) -> tuple[int, str]:
+    return holder.since_us, holder.workload  # of a quota with room left they come in any order
 
 
 def holder_to_json(holder: Holder) -> dict[str, Json]:
