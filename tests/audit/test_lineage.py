@@ -164,3 +164,13 @@ def test_a_hundred_alternatives_hide_nothing() -> None:
     text = " or ".join([*(f"avg by (pod) (x{n})" for n in range(99)), "avg by (pod) (DCGM_FI_PROF_SM_ACTIVE)"])
     report = audit_dashboards([Written(path="q.yaml", text=f"queries: {{q: {json.dumps(text)}}}")])
     assert report.looked[0].verdict == "misattribution"
+
+
+def test_rules_that_read_each_other_twice_take_no_longer_than_a_chain() -> None:
+    """Two hundred of them have more ways to the metric than can be counted; one way is told, and it is found."""
+    rules = [f"  - {{record: 'r:{each}', expr: 'r:{each + 1} + r:{each + 1} + r:{each + 2}'}}" for each in range(200)]
+    ends = [f"  - {{record: 'r:{each}', expr: 'DCGM_FI_PROF_SM_ACTIVE'}}" for each in (200, 201)]
+    last = "  - {record: 'pod:r', expr: 'sum by (pod) (r:0)'}"
+    text = "\n".join(["groups:", "- name: a", "  rules:", *rules, *ends, last])
+    report = audit_dashboards([Written(path="fan.yaml", text=text)])
+    assert "laundered" in {finding.check.verdict for finding in report.findings}

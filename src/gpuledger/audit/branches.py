@@ -6,7 +6,7 @@ workload stand there, which device metrics its value comes from, and between whi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from typing import NamedTuple
@@ -167,7 +167,7 @@ def _together(left: Sequence[Branch]) -> Branch:
         pinned=frozenset.intersection(*(branch.pinned for branch in left)),
         stands_for=joined_texts(*(branch.stands_for for branch in left)),
         selects=joined_texts(*(branch.selects for branch in left)),
-        flows=tuple(dict.fromkeys(flow for branch in left for flow in branch.flows)),
+        flows=flows_once(flow for branch in left for flow in branch.flows),
         bounds=first.bounds if all(branch.bounds == first.bounds for branch in left) else ANYTHING,
     )
 
@@ -181,7 +181,21 @@ def joined_flows(left: tuple[Flow, ...], right: tuple[Flow, ...]) -> tuple[Flow,
     """Flows of two branches, each once, in order."""
     if not left or not right:
         return left or right
-    return tuple(dict.fromkeys((*left, *right)))
+    return flows_once((*left, *right))
+
+
+def flows_once(flows: Iterable[Flow]) -> tuple[Flow, ...]:
+    """Flows that differ only in the rules that they came through, once, by the shortest way; a direct one stays beside.
+
+    Ways through rules that read each other twice double with each rule: a hundred of them have more ways than atoms.
+    """
+    kept: dict[tuple[Flow, bool], Flow] = {}
+    for flow in flows:
+        key = (flow._replace(chain=()), bool(flow.chain))
+        known = kept.get(key)
+        if known is None or len(flow.chain) < len(known.chain):
+            kept[key] = flow
+    return tuple(kept.values())
 
 
 def plus(left: Bounds, right: Bounds) -> Bounds:

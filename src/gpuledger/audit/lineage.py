@@ -137,7 +137,7 @@ LONGEST_CHAIN = 30
 
 
 def _recorded(branch: Branch, rule: Rule) -> Branch:
-    flows = tuple(
+    flows = known.flows_once(
         flow._replace(chain=(rule.record, *flow.chain)[:LONGEST_CHAIN])
         for flow in branch.flows
         if rule.record not in flow.chain  # a ring comes back to itself and tells nothing new
