@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuledger.errors import GpuledgerError, Misconfigured, Refused, Unavailable
+from gpuledger.ledger.copying import copy_ledger
 from gpuledger.ledger.laying import lay_under
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.archive import Archive, ArchiveReport
@@ -23,6 +24,7 @@ from gpuledger.model.rows import DriverRecord, Sighting, UsageCorrection, UsageR
 from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations.archive import archive
 from gpuledger.operations.explain import explain
+from gpuledger.operations.export_parquet import export_parquet
 from gpuledger.operations.forget import forget
 from gpuledger.operations.meter import meter
 from gpuledger.operations.smi import smi
@@ -156,6 +158,38 @@ def test_rows_taken_out_beside_the_archive_are_found(ledger: Ledger, tmp_path: P
     raw.close()
     assert verdicts(verified(ledger, tmp_path / "nowhere"))["chain"] is Verdict.DAMAGED
     assert verdicts(verified(ledger))["chain"] is Verdict.DAMAGED
+
+
+def test_a_copy_of_it_is_the_same_ledger(ledger: Ledger, tmp_path: Path) -> None:
+    """Copied before it left or after: the chain stands, verify passes with the archive and without."""
+    with Ledger.open(tmp_path / "early.db", mode="append") as early:
+        copy_ledger(ledger, early)
+    rows = ledger.count(Sighting)
+    archived(ledger, tmp_path / "archive")
+    for name, stay in (("early.db", rows), ("late.db", ledger.count(Sighting))):
+        with Ledger.open(tmp_path / name, mode="append") as target:
+            copy_ledger(ledger, target)
+            assert target.count(Sighting) == stay
+            assert target.latest_root() == ledger.latest_root()
+            assert verified(target, tmp_path / "nowhere").ok
+            assert set(verdicts(verified(target)).values()) == {Verdict.OK}
+
+
+def test_a_lake_is_exported_whole(ledger: Ledger, tmp_path: Path) -> None:
+    """With the archive under the ledger nothing of an earlier lake changes; without it nothing is exported."""
+    archived_rows = ledger.count(Sighting)
+    export_parquet(ledger, tmp_path / "lake", now_us=NOW_US)
+    archived(ledger, tmp_path / "archive")
+    with pytest.raises(Unavailable) as refused:
+        export_parquet(ledger, tmp_path / "lake", now_us=NOW_US)
+    assert refused.value.code == "archive-missing"
+    export_parquet(ledger, tmp_path / "part", now_us=NOW_US, since_us=JULY_US + DAY_US)
+    with Ledger.open(ledger.place, mode="read") as opened:
+        assert lay_under(opened, folder=None).is_whole
+        again = export_parquet(opened, tmp_path / "lake", now_us=NOW_US)
+        assert opened.count(Sighting) == archived_rows
+    assert not [name for name in again.written if "sighting" in name or "workload_event" in name]
+    assert not again.removed
 
 
 def test_evidence_told_again_is_not_counted_twice(ledger: Ledger, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gpuledger.cli.archived import ArchiveOption, lay_archive
 from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
 from gpuledger.cli.progress import progress
 from gpuledger.cli.session import Session
@@ -26,6 +27,7 @@ def command(
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="NAME", help="Only this table; may stand several times.")
     ] = None,
+    archive: ArchiveOption = None,
     ledger: LedgerOption = None,
     config: ConfigOption = None,
     format_: FormatOption = None,
@@ -36,10 +38,12 @@ def command(
 
     Any tool that reads Parquet reads it; `gpuledger usage --lake` and `gpuledger meter --lake` do too. A second
     export writes what is new or changed. The texts of who it was are written anew each time, so who was forgotten
-    (`gpuledger forget`) leaves the lake with the next export. Needs the extra `lake`.
+    (`gpuledger forget`) leaves the lake with the next export. What left for an archive is exported out of it.
+    Needs the extra `lake`.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
     with session.read() as opened, progress(session, "exporting files") as step:
+        lay_archive(session, opened, archive)
         report = export_parquet(
             opened,
             to,

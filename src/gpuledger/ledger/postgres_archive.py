@@ -76,7 +76,13 @@ def lay_under(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> dict
 def index(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> None:
     """Index the archived rows as their tables are, and let the planner know how many there are."""
     cursor = bare_cursor(connection)
+    cursor.execute("SELECT quote_ident(current_schema())")
+    ((schema,),) = cursor.fetchall()
     for name, table in tables.items():
+        cursor.execute(  # in a copy that was made before they left they are still there
+            f"DELETE FROM {_PREFIX}{name} AS a WHERE EXISTS (SELECT 1 FROM {schema}.{name} AS m "  # noqa: S608 the schema's own names
+            "WHERE m.writer = a.writer AND m.number = a.number)"
+        )
         keys = [each.columns for each in table.constraints if isinstance(each, sa.UniqueConstraint)]
         for number, key in enumerate([*keys, *(each.columns for each in table.indexes)]):
             columns = ", ".join(column.name for column in key)

@@ -13,11 +13,16 @@ from pathlib import Path
 
 from gpuledger.errors import Misconfigured
 from gpuledger.ledger import months, parquet
+from gpuledger.ledger.kinds import KIND_OF
 from gpuledger.ledger.lake import Lake, file_of, put_manifest, writing
+from gpuledger.ledger.leaving import LEAVE
 from gpuledger.ledger.months import TABLES, Held
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.lake import TEXTS, ExportReport, Manifest, month_of, month_span
 from gpuledger.model.missing import Missing
+from gpuledger.operations.archived import archived_between, missing
+
+_EARLIEST_US = -(2**62)
 
 
 def export_parquet(
@@ -42,7 +47,7 @@ def export_parquet(
 
     Raises:
         Misconfigured: ``unknown-table``, ``not-a-lake``, ``lake-version``, ``empty-window``.
-        Unavailable: ``missing-extra``, ``lake-busy``, ``lake-full``, ``lake-io``.
+        Unavailable: ``archive-missing``, ``missing-extra``, ``lake-busy``, ``lake-full``, ``lake-io``.
         Corrupt: ``lake-damaged`` where the manifest cannot be understood.
     """
     parquet.arrow()
@@ -50,6 +55,7 @@ def export_parquet(
         raise Misconfigured("unknown-table", f"{unknown[0]!r} is no table", hint=f"one of {', '.join(TABLES)}")
     if since_us is not None and until_us is not None and since_us >= until_us:
         raise Misconfigured("empty-window", "the window ends before it begins", hint="--since must lie before --until")
+    _refuse_archived(ledger, _window(since_us, until_us), tables)
     chosen = [table for table in TABLES if not tables or table in tables or table == TEXTS]
     with writing(folder):
         before = Lake.open_if_there(folder, is_writer=True)
@@ -57,6 +63,20 @@ def export_parquet(
             return _Export(ledger, folder, before, now_us=now_us).run(
                 chosen, _window(since_us, until_us), progress or _nothing
             )
+
+
+def _refuse_archived(ledger: Ledger, window: tuple[int, int], tables: Sequence[str]) -> None:
+    """Raise where rows of the months left the ledger and do not lie under it: files that were whole would lose them.
+
+    Raises:
+        Unavailable: ``archive-missing``.
+    """
+    since_us, until_us = window
+    left = archived_between(ledger, since_us or _EARLIEST_US, until_us or -_EARLIEST_US)
+    names = {kind.kind: KIND_OF[kind].table.name for kind in LEAVE}
+    left = [row for row in left if not tables or names[row.rows_of] in tables]
+    if left:
+        raise missing(left, "a lake without what left the ledger would not be whole", "gpuledger export parquet ...")
 
 
 def _nothing(done: int, of: int) -> None:
