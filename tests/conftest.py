@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from gpuledger.ledger.appending import Appended
 from gpuledger.ledger.store import Ledger
@@ -19,6 +20,9 @@ from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import parse_moment
 from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row, Sighting, Watch
+
+settings.register_profile("house", deadline=None)  # machines are shared: how long an example takes proves nothing
+settings.load_profile("house")
 
 ENGINES = ("sqlite", "postgresql")
 """A test module that says ``EVERY_STORE = True`` is run on each of them."""

@@ -18,7 +18,7 @@ from gpuledger.cli.deferred import Deferred
         (("run", "--interval", "soon", "--", "true"), 2, "bad-span"),
         (("run", "--receipt", "/no-such-folder/r.json", "--", "true"), 2, "bad-receipt-place"),
         (("--now", "2026-07-27", "run", "--", "true"), 2, "now-refused"),
-        (("run", "--ledger", "postgresql://x/y", "--", "true"), 2, "postgres-later"),
+        (("run", "--ledger", "mysql://x/y", "--", "true"), 2, "bad-ledger-place"),
     ],
 )
 def test_wrong_usage_is_said_before_anything_begins(

@@ -49,7 +49,7 @@ def test_a_settings_file_names_the_ledger(
     ("place", "status", "code"),
     [
         ("none.db", 5, None),
-        ("postgresql://host/db", 2, "postgres-later"),
+        ("postgresql://u@127.0.0.1:1/db", 5, "ledger-unreachable"),
         ("mysql://host/db", 2, "bad-ledger-place"),
         (".", 2, "bad-ledger-place"),
     ],
@@ -86,8 +86,7 @@ def test_a_time_that_is_none_is_refused_everywhere(gpuledger, morning, verb: str
 def test_problems_are_told_on_stderr_and_not_when_quiet(gpuledger, tmp_path: Path) -> None:
     """Talk never mixes with the answer; a hundred alike are counted."""
     policy = tmp_path / "policy.yaml"
-    rates = "rates: {currency: EUR, cards: []}\nquotas: []\n"
-    policy.write_text(f"services: []\n{rates}", encoding="utf-8")
+    policy.write_text("services: []\npools: {shared: {replicas: 4}}\n", encoding="utf-8")
     done = gpuledger("apply", policy, "--format", "json")
     assert done.json["problems"]
     assert done.err.startswith("note: ")

@@ -132,7 +132,7 @@ def make() -> SimpleNamespace:
         expected=_expected,
         archive=_archive,
         one_of_each=lambda: [
-            _archive(), _policy(), _pass(), _correction(), _record(), _expected(), _hold(), _event(), _placement(),
+            _policy(), _pass(), _correction(), _record(), _expected(), _hold(), _event(), _placement(),
             _sighting(), _driver(), _identity(), _watch(), _device(),
         ],
     )  # fmt: skip

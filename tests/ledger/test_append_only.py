@@ -24,7 +24,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory, make) -> bytes:
     path = tmp_path_factory.mktemp("filled") / "ledger.db"
     with Ledger.open(path, mode="append") as ledger:
         key = ledger.key_of(IdentityText(exe="/usr/bin/ollama"))
-        ledger.append([*make.one_of_each(), make.identity(9, text_key=key)], writer="box.agent", at_us=1)
+        ledger.append(
+            [make.archive(), *make.one_of_each(), make.identity(9, text_key=key)], writer="box.agent", at_us=1
+        )
         ledger.seal(2, writer="box.agent")
     return path.read_bytes()
 

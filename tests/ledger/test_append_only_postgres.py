@@ -26,7 +26,9 @@ def filled(postgres, make) -> str:
     place = postgres.new_ledger()
     with Ledger.open(place, mode="append") as ledger:
         key = ledger.key_of(IdentityText(exe="/usr/bin/ollama"))
-        ledger.append([*make.one_of_each(), make.identity(9, text_key=key)], writer="box.agent", at_us=1)
+        ledger.append(
+            [make.archive(), *make.one_of_each(), make.identity(9, text_key=key)], writer="box.agent", at_us=1
+        )
         ledger.seal(2, writer="box.agent")
     return str(place)
 
@@ -228,7 +230,9 @@ def test_what_the_owner_changed_is_found(postgres, make, deed: str) -> None:
     place = postgres.new_ledger()
     with Ledger.open(place, mode="append") as ledger:
         key = ledger.key_of(IdentityText(exe="/usr/bin/ollama"))
-        ledger.append([*make.one_of_each(), make.identity(9, text_key=key)], writer="box.agent", at_us=1)
+        ledger.append(
+            [make.archive(), *make.one_of_each(), make.identity(9, text_key=key)], writer="box.agent", at_us=1
+        )
         ledger.seal(2, writer="box.agent")
     table = next(name for name in TABLES if f" {name}" in deed)
     with psycopg.connect(postgres.url(OWNER, place.rpartition("/")[2]), autocommit=True) as owner:

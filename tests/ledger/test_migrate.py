@@ -97,7 +97,7 @@ def test_an_unfinished_creation_is_no_ledger_to_a_reader(place: Path) -> None:
 @pytest.mark.parametrize("version", sorted(_LATER))
 def test_an_older_ledger_is_brought_up_to_date_and_its_rows_stand(place: Path, make, bare, version: int) -> None:
     """Its chain still verifies, a reader is told who mends it, and the new kinds can be written."""
-    rows = [row for row in make.one_of_each() if not isinstance(row, _LATER[version])]
+    rows = [row for row in [make.archive(), *make.one_of_each()] if not isinstance(row, _LATER[version])]
     older_ledger(version, place, rows)
     with bare(place) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (version,)
@@ -108,7 +108,7 @@ def test_an_older_ledger_is_brought_up_to_date_and_its_rows_stand(place: Path, m
     with Ledger.open(place, mode="append") as ledger:
         assert verify_ledger(ledger) == []
         assert [ledger.count(type(row)) for row in rows] == [1] * len(rows)
-        new = [row for row in make.one_of_each() if isinstance(row, _LATER[version])]
+        new = [row for row in [make.archive(), *make.one_of_each()] if isinstance(row, _LATER[version])]
         assert len(ledger.append(new, writer="box.agent", at_us=2).added) == len(new)
         ledger.seal(3, writer="box.agent")
         assert verify_ledger(ledger) == []

@@ -72,14 +72,18 @@ def own_place(request: pytest.FixtureRequest, postgres, tmp_path: Path) -> Path 
 def test_every_earlier_version_is_brought_up_to_date(own_place: Path | Server, make, version: int) -> None:
     """Rows, chain and links stand as they were, and what is new can be written."""
     later = tuple(kind for since, kinds in KINDS_SINCE.items() if since > version for kind in kinds)
-    rows = [row for row in make.one_of_each() if not isinstance(row, later)]
+    rows = [row for row in [make.archive(), *make.one_of_each()] if not isinstance(row, later)]
     ledger_of(version, own_place, rows)
     report = bring_up_to_date(own_place)
     assert (report.before, report.after) == (version, SCHEMA_VERSION)
     with Ledger.open(own_place, mode="append") as ledger:
         assert verify_ledger(ledger) == []
         assert [ledger.count(type(row)) for row in rows] == [1] * len(rows)
-        ledger.append([row for row in make.one_of_each() if isinstance(row, later)], writer="box.agent", at_us=2)
+        ledger.append(
+            [row for row in [make.archive(), *make.one_of_each()] if isinstance(row, later)],
+            writer="box.agent",
+            at_us=2,
+        )
         ledger.seal(3, writer="box.agent")
         assert verify_ledger(ledger) == []
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from gpuledger.model import rows, workload_rows
+from gpuledger.model import archive, rows, workload_rows
 from gpuledger.model.row_kinds import EVIDENCE, ROWS
 from gpuledger.model.rows import Row
 
 
 def test_every_row_class_is_listed_once() -> None:
-    """Those of both modules; a row that is forgotten here could not be written."""
+    """Those of all three modules; a row that is forgotten here could not be written."""
     defined = {
         each
-        for module in (rows, workload_rows)
+        for module in (archive, rows, workload_rows)
         for each in vars(module).values()
         if isinstance(each, type) and issubclass(each, Row) and each is not Row
     }

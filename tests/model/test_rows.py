@@ -59,6 +59,6 @@ def test_kinds_are_one_word_each_and_evidence_comes_first() -> None:
     """The order is the order of chaining: it can never change for a written ledger."""
     assert [row.kind for row in ROWS] == [
         "device", "watch", "identity", "driver", "sighting", "placement", "event", "hold", "expected", "record",
-        "correction", "pass", "policy", "seal",
+        "correction", "pass", "policy", "archive", "seal",
     ]  # fmt: skip
     assert ROWS[: len(EVIDENCE)] == EVIDENCE

@@ -18,7 +18,7 @@ def report(verdict: Verdict, root: str = "ab" * 32) -> VerifyReport:
     [
         (Verdict.OK, "Every check passed.", True, False),
         (Verdict.NOTE, "Every check passed.", True, False),
-        (Verdict.SKIPPED, "Every check passed.", True, False),
+        (Verdict.SKIPPED, "Every check that could be made passed; see above for what could not.", True, False),
         (Verdict.FOUND, "Something does not agree; see above.", False, False),
         (Verdict.DAMAGED, "The ledger is damaged.", False, True),
     ],

@@ -143,7 +143,7 @@ def _copy_chain(source: Ledger, target: Ledger, writer: str, after: int) -> Iter
 
 
 def _copy_link(target: Ledger, kinds: list[_Source], link: tuple[Any, ...], left: tuple[int, int, int]) -> int:
-    """Copy one link; of one whose rows left for an archive those that stayed, and its hash, which the archive proves."""
+    """Copy one link; of one whose rows left for an archive those that stayed, and its hash."""
     writer, first, last, at_us, previous_hash, digest = link
     engine, cursor = engine_of(target.connection), bare_cursor(target.connection)
     sha = LinkHash(previous_hash, writer=writer, first_number=first, last_number=last, committed_at_us=at_us)

@@ -6,6 +6,7 @@ would differ on another engine stands here or in ``migrations/``.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
@@ -267,6 +268,28 @@ def damaged_pages(connection: sa.Connection) -> Iterator[str]:
     lines = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
     if lines != ["ok"]:
         yield from (line for text in lines for line in text.splitlines())
+    # SQLite reads what is missing of the last page as zeros, which an empty index may end with.
+    (file,) = [row[2] for row in connection.exec_driver_sql("PRAGMA database_list") if row[1] == "main"]
+    size = Path(file).stat().st_size if file else 0
+    if size % int(connection.exec_driver_sql("PRAGMA page_size").scalar_one()) and not holds(Path(file), "-wal"):
+        yield f"the file breaks off within a page, after {size} bytes"
+    yield from _cut_off(connection)
+
+
+def _cut_off(connection: sa.Connection) -> Iterator[str]:
+    """Pages that the file's own header counts and that are not there: of a page that nothing reads SQLite is silent."""
+    names = {str(name): str(path) for _, name, path in connection.exec_driver_sql("PRAGMA database_list")}
+    place = Path(names["main"])
+    log = place.with_name(f"{place.name}-wal")
+    if log.exists() and log.stat().st_size:
+        return  # somebody may be bringing pages over from it, the first one before the last
+    with place.open("rb") as file:
+        header = file.read(32)
+        size = os.fstat(file.fileno()).st_size
+    bytes_a_page = int.from_bytes(header[16:18], "big")  # SQLite file format 2, section 1.3: 1 stands for 65536
+    counted = int.from_bytes(header[28:32], "big") * (65536 if bytes_a_page == 1 else bytes_a_page)
+    if size < counted:
+        yield f"the file has {size} bytes, and its header counts {counted}: its end is missing"
 
 
 def schema_findings(connection: sa.Connection) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ import fcntl
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
@@ -294,11 +295,13 @@ class OneAgent:
 
     def __init__(self, place: Place) -> None:
         self._path = pulse_path(place)
+        self._of_server = not isinstance(place, Path)
         self._descriptor = -1
 
     def __enter__(self) -> OneAgent:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            if self._of_server:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
             os.fchmod(self._descriptor, 0o640)  # as the ledger: whoever reads it may hear its pulse
         except OSError as error:
