@@ -41,7 +41,7 @@ QUEUE_MS = 100
 
 NOW_US = parse_moment("2026-10-12T10:00:00Z", now_us=0)
 USERS = 1000
-TEAMS = 50
+TEAMS = 200
 TABLES = ("workload_event", "hold", "expected_end", "identity_text", "link")
 HASH = "0123456789abcdef" * 4
 PLACEMENT = Placement(class_name="L4")

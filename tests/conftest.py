@@ -76,20 +76,16 @@ ABSENT = Missing("test: not given")
 HERE = Path(__file__).parent
 ALONE = ("e2e", "deploy", "gpu", "sources/test_bpf", "sources/test_ebpf", "sources/test_connector",
          "sources/test_event_watcher")  # fmt: skip
-"""Tests that listen to the kernel's events of the whole machine, or start processes that others would hear: they run
-one after the other, by one of the workers, beside all the rest."""
+"""Tests that listen to the kernel's events of the whole machine, or start processes that others would hear: ``make test``
+runs them one after the other, beside all the rest."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the tests that need the machine for themselves to one worker, and let it begin with them."""
-    alone = []
+    """Mark the tests that need the machine for themselves."""
     for item in items:
         place = item.path.relative_to(HERE).as_posix()
         if place.startswith(ALONE) or "played_demo" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("machine"))
-            alone.append(item)
-    chosen = set(map(id, alone))
-    items[:] = [*alone, *(item for item in items if id(item) not in chosen)]
+            item.add_marker(pytest.mark.alone)
 
 
 class Box:

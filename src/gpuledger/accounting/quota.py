@@ -73,16 +73,15 @@ def use_of(
         is_asked: whether anything is asked for; else the state is told.
     """
     quota = bound.quota
-    known, unknown = _counted(quota, holders, at_us)
     since_us, until_us = period_of(at_us, quota.per, zone)
+    known, unknown, held = _counted(quota, holders, at_us, until_us)
     wanted: Fraction | Missing
     if quota.per is Per.AT_ONCE:
-        used, promised, wanted = _sum((_amount(each), 1) for each in known), NONE, asked
+        used, promised, wanted = held, NONE, asked
         fits = used + asked <= quota.limit or not asked
     else:
         used = spent(bound, since_us) * Fraction(1, 3600)
-        still = ((_amount(each), _still_us(each.ends_us, at_us, until_us)) for each in known)
-        promised = _sum(still) * Fraction(1, HOUR_US)
+        promised = held * Fraction(1, HOUR_US)
         if isinstance(ends_us, Missing) and asked:
             wanted, fits = Missing("it gave no end"), used + promised < quota.limit
         else:
@@ -168,28 +167,32 @@ def _amount(holder: Holder) -> Fraction:
     return NONE if isinstance(holder.amount, Missing) else holder.amount
 
 
-def _counted(quota: Quota, holders: Iterable[Holder], at_us: int) -> tuple[list[Holder], list[Holder]]:
-    """Who holds what a quota counts now: with a known amount, and without."""
+def _counted(
+    quota: Quota, holders: Iterable[Holder], at_us: int, until_us: int
+) -> tuple[list[Holder], list[Holder], Fraction]:
+    """Who holds what a quota counts now: with a known amount, and without; and the sum of the known.
+
+    That is devices of a quota at once; else device-microseconds until they end, within the period.
+    """
     known, unknown = list[Holder](), list[Holder]()
     fitting: dict[str, bool] = {}
-    for holder in holders:
-        if not isinstance(holder.lapses_us, Missing) and holder.lapses_us <= at_us:
+    whole: dict[int, int] = {}  # by denominator: to add fractions one by one costs ten times as much
+    at_once = quota.per is Per.AT_ONCE
+    for holder in holders:  # one flat loop: a team may hold thousands, and each request asks
+        lapses_us, name, amount = holder.lapses_us, holder.class_name, holder.amount
+        if isinstance(lapses_us, int) and lapses_us <= at_us:
             continue
-        name = holder.class_name
         if name not in fitting:
             fitting[name] = counts(quota, name)
-        if fitting[name]:
-            (unknown if isinstance(holder.amount, Missing) else known).append(holder)
-    return known, unknown
-
-
-def _sum(products: Iterable[tuple[Fraction, int]]) -> Fraction:
-    """The exact sum of amounts times whole numbers; to add fractions one by one costs ten times as much."""
-    whole: dict[int, int] = {}
-    for amount, times in products:
-        of = amount.denominator
-        whole[of] = whole.get(of, 0) + amount.numerator * times
-    return sum((Fraction(number, of) for of, number in whole.items()), NONE)
+        if not fitting[name]:
+            continue
+        if isinstance(amount, Missing):
+            unknown.append(holder)
+            continue
+        known.append(holder)
+        number, of = amount.as_integer_ratio()
+        whole[of] = whole.get(of, 0) + (number if at_once else number * _still_us(holder.ends_us, at_us, until_us))
+    return known, unknown, sum((Fraction(number, of) for of, number in whole.items()), NONE)
 
 
 def _still_us(ends_us: int | Missing, at_us: int, until_us: int) -> int:

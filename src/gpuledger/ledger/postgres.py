@@ -11,8 +11,9 @@ stands in the ledger locks what it judges about (advisory locks, which end with 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -24,7 +25,7 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from gpuledger.errors import GpuledgerError, Misconfigured, Unavailable
-from gpuledger.ledger import postgres_archive, postgres_tables
+from gpuledger.ledger import postgres_archive, postgres_cursor, postgres_tables
 from gpuledger.ledger.engine import BUSY_TIMEOUT_MS, Opened
 from gpuledger.ledger.migrations.making import in_postgres
 from gpuledger.ledger.places import Place, Server
@@ -33,6 +34,7 @@ from gpuledger.ledger.postgres_errors import RACES, bad_url, error_for, unreacha
 from gpuledger.ledger.schema import SCHEMA_VERSION, VERSION_TABLES
 
 damaged_pages, schema_findings = postgres_tables.damaged_pages, postgres_tables.schema_findings
+insert, together = postgres_cursor.insert, postgres_cursor.together
 refuse_to_drop, unguarded, lay_under, index_laid = postgres_archive.FOR_ENGINE
 
 POSITION, OPEN_RECORDS, IS_HINTED = "strpos", "usage_record", False
@@ -41,12 +43,13 @@ JOINED = "string_agg(CAST({} AS text), ',')"
 MIGRATE_HINT = "as the owner of the tables: gpuledger migrate --ledger postgresql://OWNER@HOST/DATABASE"
 
 _CONNECT_S = 10
-_FEW = 50  # rows from which COPY is faster than executemany (measured: a third of the time for 1,000)
 _OLDEST = 130000  # MATERIALIZED (12); the oldest that is still maintained in 2025 is 13
 _SETTINGS = """
 SET jit = off;
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"""
 """A plan that is compiled costs more than it saves; what was acknowledged is there after a crash of the server."""
+
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says of a cut is in the error, in our words
 
 _NUMBERS = count(1)
 _HELD: WeakKeyDictionary[sa.Connection, psycopg.Connection[tuple[Any, ...]]] = WeakKeyDictionary()
@@ -326,29 +329,6 @@ def stream(
     with closing(psycopg.ServerCursor(driver, cursor_name(), withhold=is_idle(driver))) as cursor:
         cursor.execute(str(compiled), dict(compiled.params) | dict(bound))
         yield from fetched(cursor, size)
-
-
-def insert(cursor: DBAPICursor, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert rows: many of them as a stream, by COPY."""
-    names = ", ".join(columns)
-    if len(rows) < _FEW:
-        marks = ", ".join("?" * len(columns))
-        statement = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 names are the schema's own, values are bound
-        if len(rows) == 1:
-            cursor.execute(statement, rows[0])
-        else:
-            cursor.executemany(statement, rows)
-        return
-    with cast("Cursor", cursor).copy(f"COPY {table} ({names}) FROM STDIN") as stream_in:  # as above
-        for row in rows:
-            stream_in.write_row(row)
-
-
-def together(cursor: DBAPICursor, rows: int) -> AbstractContextManager[object]:
-    """A pipeline; not where there are so many rows that they go by COPY, which none allows."""
-    if rows >= _FEW or not psycopg.Pipeline.is_supported():
-        return nullcontext()
-    return cast("Cursor", cursor).connection.pipeline()
 
 
 def make_relations(connection: sa.Connection, relations: Mapping[str, str]) -> None:
