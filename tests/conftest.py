@@ -76,8 +76,8 @@ ABSENT = Missing("test: not given")
 HERE = Path(__file__).parent
 ALONE = ("e2e", "deploy", "gpu", "sources/test_bpf", "sources/test_ebpf", "sources/test_connector",
          "sources/test_event_watcher")  # fmt: skip
-"""Tests that listen to the kernel's events of the whole machine, or start processes that others would hear: ``make test``
-runs them one after the other, beside all the rest."""
+"""Tests that listen to the kernel's events of the whole machine, or start processes that others would hear:
+``make test`` runs them one after the other, beside all the rest."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
