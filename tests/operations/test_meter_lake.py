@@ -11,8 +11,6 @@ from gpuledger.ledger.lake import Lake
 from gpuledger.operations.meter_lake import is_current, meter_lake
 from lakes import derived, exported, recorded, told
 
-pytestmark = pytest.mark.xdist_group("lake")
-
 
 def test_derived_is_recorded_and_a_second_run_writes_nothing(tmp_path: Path) -> None:
     """The same records with the same evidence; unplaced time is told and not counted."""

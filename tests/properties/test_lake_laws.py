@@ -29,8 +29,6 @@ from gpuledger.reports import reserved_report
 from lakes import derived, exported, recorded
 from reserved_oracle import HOUR, seconds
 
-pytestmark = pytest.mark.xdist_group("lake")
-
 STATES = ["pending", "provisioning", "downloading", "booting", "running", "running", "stopping", "stopped", "failed"]
 LAST = 20
 NOW = LAST + 2
