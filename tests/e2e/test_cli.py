@@ -136,7 +136,7 @@ def test_wrong_usage_is_said_with_the_right_status(box: Box) -> None:
         (("agent", "--once", "--interval", "soon"), 2, "bad-span"),
         (("agent", "--once", "--watch", "crystal-ball"), 2, "unknown-watch"),
         (("usage", "--config", "missing.toml"), 2, "no-settings-file"),
-        (("usage", "--ledger", "postgresql://localhost/x"), 2, "postgres-later"),
+        (("usage", "--ledger", "mysql://localhost/x"), 2, "bad-ledger-place"),
         (("usage", "--ledger", "elsewhere.db"), 5, "no-ledger"),
         (("demo", "--keep", str(box.folder)), 2, "folder-not-empty"),
     )
