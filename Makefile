@@ -58,7 +58,7 @@ bench-agent: $(STAMP)  ## the agent's CPU and memory against a bare loop and its
 bench-usage: $(STAMP)  ## usage over a month against hand-written SQL; a 4,000-row import
 	@$(BIN)/python bench/bench_usage.py
 
-bench-share: $(STAMP)  ## fair share of 5,000 users out of 200,000 records: under a second
+bench-share: $(STAMP)  ## fair share of 5,000 users under a second; admit on PostgreSQL against a bare transaction
 	@$(BIN)/python bench/bench_share.py
 
 bench-naming: $(STAMP)  ## as root: who names processes of 10 ms, a storm of 20,000, what watching costs; 10 minutes

@@ -45,6 +45,11 @@ _PAIRS = (
     ("no-start", "sighting", f"method IN {_STARTLESS} OR (start_ticks = 0 AND context_started_at_us IS NULL)"),
     ("living", "driver_record", "ended_at_us >= :near AND ended_at_us - context_ms * 1000 < :near"),
     ("living", "sighting", f"until_us >= :near AND {_STARTS} < :near"),
+    (
+        "living",
+        "sighting",
+        "gone_at_us IS NULL AND until_us >= (SELECT h.since_us FROM staying_host AS h WHERE h.host = p.host)",
+    ),
 )
 """Pids of which every row stays: why, and by which rows.
 
@@ -108,7 +113,7 @@ HAVING MIN(until_us - since_us) = 0"""
 
 REASONS = {
     "late": "end within four hours of the bound: the next hour is derived with them",
-    "living": "belong to processes that lived across the bound",
+    "living": "belong to processes that lived across the bound, or at the last looks",
     "no-start": "are of pids known without start times, whose rows decide each other",
     "settles": "settle hours that were recorded while their context was open",
     "ring": "are the newest that the driver may still list",
@@ -175,6 +180,9 @@ class Leaving:
 
     def _choose_processes(self) -> None:
         near = {"near": self._before_us - _NEAR_US}
+        self._cursor.execute(
+            "INSERT INTO staying_host SELECT host, MAX(until_us) - :back FROM sighting GROUP BY host", {"back": _DAY_US}
+        )
         for reason, table, condition in _PAIRS:
             self._cursor.execute(
                 f"INSERT INTO staying_pair SELECT DISTINCT p.host, p.pid, '{reason}' FROM {table} AS p "  # noqa: S608 constants
@@ -187,9 +195,6 @@ class Leaving:
         for host, device in self._cursor.fetchall():
             self._cursor.execute(_RING, (host, device, _RING_ROWS))
         self._cursor.execute(_ONCE)
-        self._cursor.execute(
-            "INSERT INTO staying_host SELECT host, MAX(until_us) - :back FROM sighting GROUP BY host", {"back": _DAY_US}
-        )
         for kind, rules in _PROCESS_RULES.items():
             pids = [("no-start", "p.reason = 'no-start'"), ("living", "p.reason = 'living'")]
             late = ("late", f"{ends_of(kind)} >= {self._before_us - _MARGIN_US}")

@@ -156,7 +156,7 @@ def _is_unsampled(ledger: Ledger, meter: Meter, since_us: int, until_us: int) ->
     """Whether contexts were alive and no sample of a sampled meter covers any: then nothing is not zero."""
     if meter is GPU_CONTEXT:
         return False
-    alive = since_us < archived_until(ledger.connection) and _was_alive(ledger, since_us, until_us)
+    alive = _was_alive(ledger, since_us, until_us)
     for row in ledger.scan(Sighting, since_us=since_us, until_us=until_us):
         if row.memory_ms if meter is GPU_MEMORY else row.busy_covered_ms:
             return False
@@ -165,7 +165,9 @@ def _is_unsampled(ledger: Ledger, meter: Meter, since_us: int, until_us: int) ->
 
 
 def _was_alive(ledger: Ledger, since_us: int, until_us: int) -> bool:
-    """Whether any context is recorded in a window whose looks are archived."""
+    """Whether contexts are recorded of a window whose looks are archived: whether one was sampled, only they told."""
+    if not any(row.rows_of == Sighting.kind for row in archived_between(ledger, since_us, until_us)):
+        return False
     return bool(ledger.sum_usage(GPU_CONTEXT.name, since_us=since_us, until_us=until_us))
 
 
