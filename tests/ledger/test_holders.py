@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuledger.ledger import Ledger, holders
+from gpuledger.ledger import Ledger, holders, workloads
 from gpuledger.ledger.engine import bare_cursor
 
 
@@ -60,6 +60,17 @@ def test_an_end_holds_for_its_own_admission(ledger: Ledger, make) -> None:
     ledger.append(rows, writer="b.agent", at_us=1)
     assert holders.expected_ends(ledger.connection, ["a", "b", "c", "d", "e"]) == {"a": (5, 100), "d": (7, 200)}
     assert holders.expected_ends(ledger.connection, []) == {}
+
+
+def test_what_says_what_workloads_hold(told: Ledger, make) -> None:
+    """As each part by itself: events since the last provisioning, the last hold row, the end."""
+    told.append([make.expected(1, workload="admitted", at_us=40, until_us=90)], writer="b.agent", at_us=2)
+    since_us = dict.fromkeys(["runs", "admitted", "nobody"], 50)
+    found = holders.standing(told.connection, since_us)
+    assert found.events == workloads.events_since_begin(told.connection, since_us)
+    assert found.claims == workloads.claims(told.connection, since_us)
+    assert found.ends == {"admitted": (40, 90)}
+    assert {name: len(events) for name, events in found.events.items()} == {"runs": 2, "admitted": 1}
 
 
 def test_no_look_walks_a_table(ledger: Ledger, make) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from gpuledger.ledger.postgres_cursor import Cursor, StreamingCursor, WholeLoader, translated
+from gpuledger.ledger.postgres_cursor import Cursor, StreamingCursor, WholeLoader, insert, together, translated
 
 
 def test_marks_are_translated() -> None:
@@ -45,3 +45,40 @@ def test_a_statement_of_unknown_marks_fails_there(postgres) -> None:
             cursor.execute("SELECT :a", {"b": 1})
         with pytest.raises(psycopg.Error):
             cursor.execute("SELECT ?")
+
+
+def test_rows_of_any_number_arrive(postgres) -> None:
+    """One, a few, and so many that they go by COPY, which no pipeline allows: then there is none."""
+    with postgres.superuser() as connection, connection.transaction(), Cursor(connection) as cursor:
+        cursor.execute("CREATE TEMP TABLE t (x bigint, y text)")
+        for number in (1, 3, 60):
+            with together(cursor, number):  # type: ignore[arg-type]
+                insert(cursor, "t", ("x", "y"), [(number, "a?") for _ in range(number)])  # type: ignore[arg-type]
+        assert cursor.execute("SELECT x, count(*) FROM t WHERE y = 'a?' GROUP BY x ORDER BY x").fetchall() == [
+            (1, 1), (3, 3), (60, 60),
+        ]  # fmt: skip
+
+
+def test_what_fails_together_is_said_as_it_failed(postgres) -> None:
+    """The first fault, not that the rest was left out; and the connection is usable again."""
+    with postgres.superuser() as connection, Cursor(connection) as cursor:
+        with pytest.raises(psycopg.errors.UndefinedTable), together(cursor, 1):  # type: ignore[arg-type]
+            insert(cursor, "nowhere", ("x",), [(1,)])  # type: ignore[arg-type]
+            cursor.execute("SELECT 1")
+        assert cursor.execute("SELECT 2").fetchall() == [(2,)]
+
+
+def test_a_connection_that_is_cut_in_a_pipeline_is_closed(postgres) -> None:
+    """Else it would stay in the pipeline for good, and look open."""
+    place = postgres.new_ledger()
+    for asked in (True, False):
+        connection = psycopg.connect(place, autocommit=True)
+        with pytest.raises(psycopg.OperationalError), together(Cursor(connection), 1):  # type: ignore[arg-type]
+            cursor = Cursor(connection)
+            cursor.execute("SELECT 1")
+            if asked:
+                cursor.fetchall()
+            assert postgres.cut(place) == 1
+            cursor.execute("SELECT 2")
+            cursor.fetchall()
+        assert connection.closed

@@ -38,7 +38,7 @@ def told(ledger: Ledger, make) -> Ledger:
     return ledger
 
 
-def test_a_life_is_read_from_its_last_admission_on(told: Ledger) -> None:
+def test_a_life_is_read_from_its_last_admission_on(told: Ledger, make) -> None:
     """Before that nothing can matter; without one it is read from its beginning."""
 
     def ids(**since_us: int) -> dict[str, list[str]]:
@@ -49,6 +49,8 @@ def test_a_life_is_read_from_its_last_admission_on(told: Ledger) -> None:
     assert ids(w=45) == ids(w=20) == {"w": ["e2", "e3", "e4", "e5"]}
     assert ids(w=19) == {"w": ["e1", "e2", "e3", "e4", "e5"]}
     assert workloads.last_sequences(told.connection, ["w", "v", "nobody"]) == {"w": 5, "v": 1}
+    told.append([make.hold(1, workload="held")], writer="b.agent", at_us=2)
+    assert workloads.last_sequences(told.connection, ["held"]) == {"held": 0}
 
 
 def test_known_events_are_found_by_their_id(told: Ledger) -> None:

@@ -16,6 +16,7 @@ from gpuledger.metering.lifecycles import (
     holdings,
     intervals,
     placements,
+    since_begin,
     standing,
     state_at,
 )
@@ -146,3 +147,12 @@ def test_one_event_after_the_other_gives_what_stands_last(states: list[State]) -
     assert found.state == (stand[-1].state if stand else "")
     assert (found.at_us, found.source) == ((stand[-1].at_us, "ctl") if stand else (0, ""))
     assert bool(found.subjects) == (bool(stand) and stand[-1].state not in ENDED)
+
+
+@pytest.mark.parametrize(("at_us", "first"), [(0, 1), (1, 1), (3, 1), (4, 3), (9, 3)])
+def test_a_life_from_its_last_admission_on(at_us: int, first: int) -> None:
+    """What comes after is kept, also other admissions; without any before, all."""
+    events = life("1:provisioning 2:running 4:stopped 4:provisioning 9:running")
+    kept = [event.sequence for event in since_begin(events, at_us)]
+    assert kept == list(range(first, 6))
+    assert since_begin(life("2:running 5:stopped"), 7) == life("2:running 5:stopped")

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from gpuledger.ledger.holders import standing
 from gpuledger.model.lifecycle import Placement
 from gpuledger.model.missing import Missing
 from gpuledger.model.quotas import Scope
@@ -24,6 +25,11 @@ def desk(new_place) -> Iterator[Desk]:
     made = Desk(new_place("l.db"), "{team: vision, devices: 9}")
     yield made
     made.ledger.close()
+
+
+def take_in(found: Holdings, desk: Desk, names: list[str], now_us: int) -> None:
+    """Read anew what these hold."""
+    found.take_in(names, standing(desk.ledger.connection, dict.fromkeys(names, now_us)), now_us)
 
 
 def held(desk: Desk, minute: float) -> Holdings:
@@ -60,13 +66,13 @@ def test_what_changes_is_read_anew(desk) -> None:
     desk.tell("w", "provisioning", 0, L4, user="al")
     found = held(desk, 1)
     desk.tell("w", "provisioning", 2, Placement(class_name="T4"))
-    found.take_in(["w"], desk.at(2))
+    take_in(found, desk, ["w"], desk.at(2))
     assert [(each.class_name, each.amount) for each in found.everybody()] == [("T4", 1)]
     desk.tell("w", "stopped", 5, now=3)
-    found.take_in(["w"], desk.at(3))
+    take_in(found, desk, ["w"], desk.at(3))
     (holder,) = found.everybody()
     assert (holder.lapses_us, holder.is_held(desk.at(4)), holder.is_held(desk.at(5))) == (desk.at(5), True, False)
-    found.take_in(["w"], desk.at(5))
+    take_in(found, desk, ["w"], desk.at(5))
     assert not found.everybody()
 
 
@@ -77,7 +83,7 @@ def test_who_lapsed_is_let_go_after_a_while(desk) -> None:
     found = held(desk, 1)
     assert len(found.everybody()) == 5
     desk.ask("last", "bo", 19, class_name="L4")
-    found.take_in(["last"], desk.at(10) + KEPT_US)
+    take_in(found, desk, ["last"], desk.at(10) + KEPT_US)
     assert [each.workload for each in found.everybody()] == ["last"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from gpuledger.metering.lifecycles import OPEN, Stay
 from gpuledger.model.lifecycle import Placement, State, Transition
 from gpuledger.model.workload_rows import Hold
-from gpuledger.operations.occupancy import Occupancy
+from gpuledger.operations.occupancy import Occupancy, follows
 from gpuledger.operations.transition import record_transitions
 
 HALF = Placement(class_name="L4", devices=("GPU-a",), share=Fraction(1, 2))
@@ -104,3 +104,16 @@ def test_an_unconfirmed_hold_counts_until_it_lapses_or_is_let_go(occupancy: Occu
     occupancy.claim(replace(hold, change="released"))
     occupancy.claim(replace(hold, expires_at_us=OPEN))
     assert beside(occupancy, box, "GPU-a", 30, None) == ["w"]
+
+
+def test_rows_follow_a_mark_or_others_stand_between() -> None:
+    """Several processes may write to one chain: only the very next rows leave nothing unseen."""
+    rows = [
+        Hold(writer="a", number=number, workload="w", sequence=1, change="taken", at_us=1, placement="p",
+             expires_at_us=2)
+        for number in (4, 5)
+    ]  # fmt: skip
+    assert follows({"a": 3}, "a", rows)
+    assert not follows({"a": 2}, "a", rows)
+    assert not follows({}, "a", rows)
+    assert follows({"b": 9}, "a", [replace(rows[0], number=1)])

@@ -91,7 +91,7 @@ def test_a_pulse_from_the_future_of_the_question_is_cut(told: Ledger) -> None:
 @pytest.mark.parametrize("text", ["", "{", '{"host": "box"}', "[]", "\0\0"])
 def test_a_pulse_that_cannot_be_read_is_none(told: Ledger, text: str) -> None:
     """It is no evidence, so a broken one costs nothing but its news."""
-    pulse_path(told.path).write_text(text)
+    pulse_path(told.place).write_text(text)
     assert hear(told, now_us=T0) is None
 
 
@@ -102,7 +102,7 @@ def test_an_agent_that_cannot_write_is_not_taken_for_none(told: Ledger) -> None:
     teller.looked(T0 + 70 * SECOND, True)
     for second in (71, 72, 100):
         teller.stuck(T0 + second * SECOND)
-    descriptor = os.open(pulse_path(told.path), os.O_RDWR | os.O_CREAT, 0o640)
+    descriptor = os.open(pulse_path(told.place), os.O_RDWR | os.O_CREAT, 0o640)
     tell(descriptor, said[-1])
     os.close(descriptor)
 

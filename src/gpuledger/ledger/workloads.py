@@ -75,10 +75,13 @@ def known_events(connection: sa.Connection, keys: Sequence[tuple[str, str]]) -> 
 
 
 def last_sequences(connection: sa.Connection, workloads: Collection[str]) -> dict[str, int]:
-    """The highest sequence of each workload that has events."""
-    query = """SELECT wanted.workload, max(e.sequence) FROM wanted CROSS JOIN workload_event AS e
-        WHERE e.workload = wanted.workload GROUP BY wanted.workload"""
-    return dict(_cells(connection, ("workload",), [(each,) for each in workloads], query))
+    """The highest sequence of an event of each workload that is known: by events, or, with 0, by a hold alone."""
+    query = """SELECT workload, last FROM (
+        SELECT wanted.workload,
+            (SELECT MAX(e.sequence) FROM workload_event AS e WHERE e.workload = wanted.workload) AS last,
+            (SELECT MAX(h.sequence) FROM hold AS h WHERE h.workload = wanted.workload) AS held FROM wanted
+        ) AS found WHERE last IS NOT NULL OR held IS NOT NULL"""
+    return {name: last or 0 for name, last in _cells(connection, ("workload",), [(w,) for w in workloads], query)}
 
 
 def claims(connection: sa.Connection, workloads: Collection[str]) -> dict[str, Hold]:

@@ -145,7 +145,7 @@ class Asking:
             return None  # it is somebody else's than was thought, whose quotas are not locked
         at_us = max([self._now_us, *(event.at_us for event in life.events[-1:])])
         ends: tuple[int, int] | None = None
-        if life.events:
+        if life.events or life.claim is not None:
             ends = expected_ends(self._ledger.connection, [request.workload]).get(request.workload)
         if life.holds or claim is not None:
             self._refuse_other(life, claim, text, ends)
