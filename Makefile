@@ -22,10 +22,8 @@ $(STAMP): locks/run.txt locks/dev.txt pyproject.toml
 demo: $(STAMP)  ## the main job, on any machine, no GPU needed: about 20 seconds
 	@$(BIN)/gpuledger demo
 
-test: $(STAMP)  ## every test: those that need the machine for themselves beside all the rest, on two cores
-	@$(BIN)/python -m pytest -q -m alone -p no:cacheprovider >$(VENV)/alone.txt 2>&1 & beside=$$!; \
-	$(BIN)/python -m pytest -q -m "not alone"; rest=$$?; \
-	wait $$beside; alone=$$?; cat $(VENV)/alone.txt; [ $$rest -eq 0 ] && [ $$alone -eq 0 ]
+test: $(STAMP)  ## every test
+	@$(BIN)/python -m pytest -q
 
 check: $(STAMP)  ## format, lint, types, layers, house and docs
 	@$(BIN)/ruff format --check .

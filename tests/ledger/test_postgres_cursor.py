@@ -62,23 +62,33 @@ def test_rows_of_any_number_arrive(postgres) -> None:
 def test_what_fails_together_is_said_as_it_failed(postgres) -> None:
     """The first fault, not that the rest was left out; and the connection is usable again."""
     with postgres.superuser() as connection, Cursor(connection) as cursor:
-        with pytest.raises(psycopg.errors.UndefinedTable), together(cursor, 1):  # type: ignore[arg-type]
-            insert(cursor, "nowhere", ("x",), [(1,)])  # type: ignore[arg-type]
-            cursor.execute("SELECT 1")
+
+        def fail() -> None:
+            with together(cursor, 1):  # type: ignore[arg-type]
+                insert(cursor, "nowhere", ("x",), [(1,)])  # type: ignore[arg-type]
+                cursor.execute("SELECT 1")
+
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            fail()
         assert cursor.execute("SELECT 2").fetchall() == [(2,)]
 
 
 def test_a_connection_that_is_cut_in_a_pipeline_is_closed(postgres) -> None:
     """Else it would stay in the pipeline for good, and look open."""
     place = postgres.new_ledger()
-    for asked in (True, False):
-        connection = psycopg.connect(place, autocommit=True)
-        with pytest.raises(psycopg.OperationalError), together(Cursor(connection), 1):  # type: ignore[arg-type]
+
+    def ask(connection: psycopg.Connection, *, is_read: bool) -> None:
+        with together(Cursor(connection), 1):  # type: ignore[arg-type]
             cursor = Cursor(connection)
             cursor.execute("SELECT 1")
-            if asked:
+            if is_read:
                 cursor.fetchall()
             assert postgres.cut(place) == 1
             cursor.execute("SELECT 2")
             cursor.fetchall()
+
+    for is_read in (True, False):
+        connection = psycopg.connect(place, autocommit=True)
+        with pytest.raises(psycopg.OperationalError):
+            ask(connection, is_read=is_read)
         assert connection.closed
