@@ -62,7 +62,7 @@ def test_enabled_but_empty(box: Box) -> None:
     span = next(span for span in usage["unknown"] if span["reason"] == "empty-ledger")
     assert 59 <= span["seconds"] <= 120
     told = next(size for size in blind["reasons"] if size["reason"] == "empty-ledger")
-    assert "cannot tell from idle" in told["meaning"]
+    assert "nothing proves that nobody used the device" in told["meaning"]
 
 
 def test_a_short_job_reads_no_utilisation(box: Box) -> None:
