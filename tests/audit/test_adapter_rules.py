@@ -17,6 +17,13 @@ def test_placeholders_become_what_the_rule_maps() -> None:
     assert [label for label, _ in shown.labels] == ["pod"]
 
 
+def test_what_is_no_node_is_a_workload() -> None:
+    """A service is given the figure by whatever label it is found by."""
+    overrides = {"service": {"resource": "service"}, "pod": {"resource": "node"}}
+    rule = {"seriesQuery": "x", "resources": {"overrides": overrides}, "metricsQuery": QUERY}
+    assert [label for label, _ in queries(rule)[0][2].labels] == ["service"]
+
+
 def test_a_template_maps_every_resource() -> None:
     """``<<.Resource>>``, with a prefix where the cluster has one."""
     rule = {"seriesQuery": "x", "resources": {"template": "kube_<<.Resource>>"}, "metricsQuery": QUERY}

@@ -15,7 +15,7 @@ def test_a_filter_becomes_a_selector() -> None:
         },
     }
     assert is_filter(value)
-    assert as_query(value)[0] == 'count by (gpu, target_of_podx) (DCGM_FI_PROF_SM_ACTIVE{pod=~"a"})'
+    assert as_query(value)[0] == 'count by (gpu, __target_pod) (DCGM_FI_PROF_SM_ACTIVE{pod=~"a"})'
 
 
 def test_without_a_reducer_nothing_is_grouped() -> None:
@@ -25,6 +25,15 @@ def test_without_a_reducer_nothing_is_grouped() -> None:
         "aggregation": {"crossSeriesReducer": "REDUCE_NONE"},
     }
     assert as_query(value)[0] == "uptime{}"
+
+
+def test_a_figure_of_containers_is_their_own_resource_s() -> None:
+    """GKE's metric of accelerators: the pod is a label of the resource, and no exporter's."""
+    value = {
+        "filter": 'metric.type="kubernetes.io/container/accelerator/duty_cycle" resource.label.pod_name="a"',
+        "aggregation": {"crossSeriesReducer": "REDUCE_MEAN", "groupByFields": ["resource.label.namespace_name"]},
+    }
+    assert as_query(value)[0] == 'avg by (namespace_name) (container_accelerator_duty_cycle{pod_name=~"a"})'
 
 
 def test_other_filters_are_none() -> None:

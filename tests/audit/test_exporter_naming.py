@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exporter_texts import OTHER_UUID, UTIL, UUID, Exporter, mapped, row
+from exporter_texts import ENGINE, OTHER_UUID, UTIL, UUID, Exporter, mapped, row
 from gpuledger.audit.exporter import audit_exporter
 from gpuledger.model.findings import Finding, Written
 
@@ -38,6 +38,47 @@ def test_one_pod_at_zero_is_a_note() -> None:
     assert "a/y read 0 beside 1 pod with figures" in struck(text)["pod-at-zero"][0].message
     idle = Exporter().device(util=0, used=4).pod("a/x", util=0, used=0).text()
     assert not {"pod-at-zero", "pods-without-figures"} & struck(idle).keys()
+
+
+def test_work_on_none_of_the_pods() -> None:
+    """MPS: the clients hold memory, and their server works; their zeros are no idleness."""
+    text = Exporter().device(util=87, used=20000).pod("a/x", util=0, used=8000).pod("a/y", util=0, used=7000).text()
+    (finding,) = struck(text)["work-not-on-pods"]
+    assert finding.message == "2 pods with 15000 MiB read 0 % while the device reads 87 %: the work is on none of them"
+    assert finding.evidence == ("a/x: 0 %, 8000 MiB", "a/y: 0 %, 7000 MiB")
+    assert "pods-without-figures" not in struck(text)
+
+
+def test_work_on_the_server_of_mps() -> None:
+    """Its pod is on the rows, and has what its clients did."""
+    server = Exporter().pod("a/x", util=0, used=8000).pod("nvidia/mps-control-daemon-k", util=87, used=400)
+    message = struck(server.device(util=87, used=20000).text())["work-not-on-pods"][0].message
+    assert "nvidia/mps-control-daemon-k, the MPS server, reads 87 %" in message
+
+
+def test_where_work_is_on_a_pod() -> None:
+    """One that works is enough; a device at rest, and pods that hold nothing, are other cases."""
+    base = Exporter().device(util=87, used=20000).pod("a/x", util=0, used=8000)
+    assert "work-not-on-pods" not in struck(base.pod("a/y", util=80, used=7000).text())
+    rest = Exporter().device(util=9, used=20000).pod("a/x", util=0, used=8000)
+    assert "work-not-on-pods" not in struck(rest.text())
+    nothing = Exporter().device(util=87, used=20000).pod("a/x", util=0, used=0)
+    assert "work-not-on-pods" not in struck(nothing.text())
+    silent = Exporter().device(util=87, used=20000).pod("a/x", used=8000)
+    assert "work-not-on-pods" not in struck(silent.text())
+
+
+def test_a_zero_under_work() -> None:
+    """DCGM has no utilisation of MIG instances and says 0; the engine of the same instance tells otherwise."""
+    busy = Exporter().instance(7, pod="a/x", util=0, used=9000, engine=0.93).text()
+    (finding,) = struck(busy)["zero-under-work"]
+    assert finding.message == f"{UTIL} is 0, and {ENGINE} of the same instance is 0.93"
+    for quiet in (busy.replace("0.93", "0.04"), Exporter().instance(7, pod="a/x", util=3, engine=0.93).text()):
+        assert "zero-under-work" not in struck(quiet)
+    assert "zero-under-work" not in struck(Exporter().instance(7, pod="a/x", engine=0.93).text())
+    whole = Exporter().device(util=0, engine=0.6)
+    assert "zero-under-work" in struck(whole.text())
+    assert "zero-under-work" not in struck(whole.text().replace("0.6", "0.3"))
 
 
 def test_reservation_pods_are_not_the_user() -> None:

@@ -75,6 +75,13 @@ def test_running_pods_without_a_row() -> None:
     )
 
 
+def test_amounts_are_no_devices() -> None:
+    """HAMi's pods ask for memory and cores beside their one device."""
+    asks = {"gpu": "1", "gpumem": "3000", "gpucores": "30"}
+    report = audit(SCRAPE, pod("a/train", gpu="1"), pod("a/hidden", **asks))
+    assert told(report, "missing-pod") == ["a/hidden runs on node-1 with 1 of nvidia.com/*, and stands on no row"]
+
+
 def test_the_host_label_may_be_the_exporters_pod() -> None:
     """As it is without NODE_NAME: its node is in the list."""
     exporter = Exporter(host="dcgm-exporter-x").pod("a/train", util=5)

@@ -134,3 +134,10 @@ def test_figures_as_people_read_them() -> None:
     """Without exponents and empty zeros."""
     assert [plain(Decimal(text)) for text in ("30500", "0.7140", "1E+3", "0.000")] == ["30500", "0.714", "1000", "0"]
     assert shown_figures(frozenset()) == "no figure"
+
+
+def test_an_empty_label_for_pods_is_a_label() -> None:
+    """Behind Prometheus, on a device that nobody holds: the label is there, and names nobody."""
+    base = {"gpu": "0", "UUID": UUID, "instance": "10.0.0.1:9400", "pod": "dcgm-exporter-x"}
+    assert judged(row(UTIL, 5, **base, exported_pod="") + "\n").why.startswith("no row names a pod")
+    assert judged(row(UTIL, 5, **base) + "\n").why.startswith("no row has a label for pods")

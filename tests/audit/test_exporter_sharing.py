@@ -83,3 +83,14 @@ def test_jobs_that_share_a_device() -> None:
     (finding,) = struck("\n".join(lines) + "\n")["device-figures-on-jobs"]
     assert finding.evidence == ("DCGM_FI_DEV_GPU_UTIL: job 101 64, job 102 64",)
     assert "device-figures-on-jobs" not in struck(lines[0] + "\n")
+
+
+def test_a_device_of_two_exporters() -> None:
+    """The operator's and somebody's own on one node: each row stands twice, and a sum doubles it."""
+    both = Exporter(host="node-1").device(util=60).text() + Exporter(host="dcgm-exporter-x7k").device(util=61).text()
+    (finding,) = struck(both)["two-exporters"]
+    assert finding.message == f"2 exporters tell {UTIL}: dcgm-exporter-x7k, node-1"
+    assert finding.evidence == ("dcgm-exporter-x7k: 61", "node-1: 60")
+    assert "two-exporters" not in struck(mapped().text())
+    other = Exporter(host="a").device(util=60).text() + Exporter(host="b").device(uuid="GPU-other", util=61).text()
+    assert "two-exporters" not in struck(other)

@@ -58,7 +58,7 @@ def test_depth_is_bounded() -> None:
 
 
 def test_relabelling_to_another_name_is_a_rename() -> None:
-    """With a fixed name; one that is put together of groups is not followed."""
+    """With a fixed name, and one that is put together of a group."""
     rule = {
         "source_labels": ["__name__"],
         "regex": "DCGM_FI_PROF_(.*)",
@@ -66,7 +66,9 @@ def test_relabelling_to_another_name_is_a_rename() -> None:
         "replacement": "busy",
     }
     assert [(each.pattern, each.name) for each in extract([rule], "f").renames] == [("DCGM_FI_PROF_(.*)", "busy")]
-    assert extract([{**rule, "replacement": "gpu_$1"}], "f").renames == []
+    grouped = {each.pattern: each.name for each in extract([{**rule, "replacement": "gpu_$1"}], "f").renames}
+    assert grouped["DCGM_FI_PROF_SM_ACTIVE"] == "gpu_SM_ACTIVE"
+    assert "DCGM_FI_DEV_GPU_UTIL" not in grouped
 
 
 def test_a_dashboard_of_one_line_in_a_config_map_is_one() -> None:

@@ -31,6 +31,24 @@ def test_group_left_of_an_open_side_brings_the_pod() -> None:
     )
 
 
+def test_what_comes_over_by_the_pod_stands_for_the_pod() -> None:
+    """A label of any name; one of a place is of the place."""
+    found = joined(PROF, Branch(), on=("pod",), group="left", include=("purpose", "node"))
+    assert found.stands_for == (("purpose", "pod"),)
+    assert joined(PROF, Branch(), on=("UUID",), group="left", include=("purpose",)).stands_for == ()
+
+
+def test_a_number_leaves_the_labels_of_the_other_side() -> None:
+    """``scalar()`` of a figure is one: what it rests on is kept, and no label of it."""
+    number = PROF.only(frozenset())._replace(is_scalar=True)
+    found = joined(Branch().marked("pod", "r"), number)
+    assert (found.has("pod"), found.is_scalar, [flow.metric for flow in found.flows]) == (
+        True,
+        False,
+        ["DCGM_FI_PROF_X"],
+    )
+
+
 def test_one_to_one_on_leaves_just_those_labels() -> None:
     """And those of workloads are marked."""
     found = joined(PROF, Branch(), on=("pod", "gpu"))

@@ -125,11 +125,59 @@ avg by (pod_name) (dcgm_fi_prof_sm_active)                                    ->
 -avg by (pod) (P)                                                             -> misattribution
 avg by (node) (P * on(pod, namespace) group_left(node) kube_pod_info{pod=~"nvidia-dcgm-exporter.*"}) -> fine
 sum by (pod) (rate(container_cpu_usage_seconds_total{pod="x"}[5m]))           -> fine
+kube_pod_info * scalar(avg(P))                                                -> misattribution
+aggr_over_time(("min_over_time", "max_over_time"), P{pod="x"}[5m])            -> misattribution
+sum by (k8s_pod_name) (info(P))                                               -> misattribution
+vector(scalar(avg(P{pod="x"})))                                               -> misattribution
+kube_pod_info * (scalar(avg(P)) / 2)                                          -> misattribution
+sum by (queue) (P * on(pod) group_left(queue) pod_queue)                      -> misattribution
+sum by (purpose) (P * on(pod) group_left(purpose) pod_purpose)                -> misattribution
+sum by (rack) (P * on(pod, namespace) group_left(rack) pod_rack)              -> fine
+avg by (purpose) (P)                                                          -> undecidable
+avg by (label_team) (P * on(node) group_left(label_team) kube_node_labels)    -> fine
+avg by (label_team) (P * on(node) group_left(label_team) max by (node, label_team) (kube_node_labels)) -> fine
+avg(P * on(node) group_left() kube_node_labels{label_team="x"})               -> fine
+avg by (label_team) (P * on(pod) group_left(label_team) kube_pod_labels)      -> misattribution
+avg(P{pod=~"|.+"})                                                            -> fine
+avg(P{pod=~"[^/]*|a/b.*|.*"})                                                 -> fine
+avg(P{pod=~"[a-z].*"})                                                        -> misattribution
+avg by (node_group) (P)                                                       -> fine
+avg(P{app="nvidia-dcgm-exporter", container="exporter"})                      -> fine
+avg(P{app="trainer"})                                                         -> misattribution
+avg by (pod) (dcgm_sm_active)                                                 -> misattribution
+"""
+
+# What other exporters have, and what jobs and machines are called elsewhere.
+ELSEWHERE = r"""
+avg by (pod) (nvidia_smi_utilization_gpu_ratio)                               -> device-scope
+avg by (Hostname) (nvidia_smi_utilization_gpu_ratio)                          -> fine
+nvidia_smi_power_draw_watts * on(uuid) group_left(pod) gpu_pod_map            -> device-scope
+nvidia_smi_power_draw_watts * on(uuid) group_left(name) nvidia_smi_gpu_info   -> fine
+sum by (namespace) (nvidia_gpu_duty_cycle)                                    -> device-scope
+avg(container_accelerator_duty_cycle)                                         -> fine
+container_accelerator_duty_cycle                                              -> device-scope
+avg by (job_user) (gpu_gfx_activity)                                          -> device-scope
+avg by (kube_pod) (xpum_engine_ratio)                                         -> device-scope
+{__name__=~"nvidia_smi_.*", pod="x"}                                          -> device-scope
+HostCoreUtilization * on(deviceuuid) group_left(podname) vGPU_device_memory_usage_in_bytes -> device-scope
+avg by (podname) (Device_utilization_desc_of_container)                       -> fine
+avg by (pod) (hami_container_device_utilization_ratio)                        -> fine
+avg by (pod) (DCGM_CUSTOM_PROCESS_SM_UTIL)                                    -> fine
+sum by (pod) (dcgm_exporter_scrape_errors_total)                              -> fine
+sum by (namespace) (container_gpu_allocation * on(node) group_left() node_gpu_hourly_cost) -> fine
+sum by (namespace) (container_gpu_allocation * on(node) group_left() avg by (node) (P)) -> misattribution
+P * on(gpuuuid) group_right() ceems_compute_unit_gpu_index_flag               -> job-level
+avg by (uuid) (P * on(gpuuuid) group_right() ceems_compute_unit_gpu_index_flag) -> job-level
+avg by (Hostname) (P * on(gpuuuid) group_right() ceems_compute_unit_gpu_index_flag) -> fine
+avg by (jobid) (P * on(UUID) group_right() batchjob_slurm_job_gpu_index_flag) -> job-level
+P * on(UUID) group_left() (nvidia_gpu_jobId == 42)                            -> job-level
+avg(nvidia_gpu_duty_cycle and nvidia_gpu_jobId == 42)                         -> device-scope
+avg(nvidia_gpu_duty_cycle and nvidia_gpu_jobId > 0)                           -> fine
 """
 
 
 def _cases() -> list[tuple[str, str]]:
-    pairs = [line.rsplit("->", 1) for line in CASES.strip().splitlines()]
+    pairs = [line.rsplit("->", 1) for table in (CASES, ELSEWHERE) for line in table.strip().splitlines()]
     return [(query.strip(), verdict.strip()) for query, verdict in pairs]
 
 
@@ -155,7 +203,7 @@ def test_the_chain_of_rules_is_told_nearest_first() -> None:
 
 def test_a_name_recorded_twice_is_both() -> None:
     """One rule for each vendor: the branch of one does not hide the other's."""
-    lineage = Lineage([_rule("busy", "amd_gpu_busy"), _rule("busy", "avg by (pod) (DCGM_FI_PROF_SM_ACTIVE)")])
+    lineage = Lineage([_rule("busy", "other_gpu_busy"), _rule("busy", "avg by (pod) (DCGM_FI_PROF_SM_ACTIVE)")])
     assert [bool(branch.flows) for branch in lineage.recorded_as("busy")] == [False, True]
 
 

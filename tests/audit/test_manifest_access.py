@@ -39,3 +39,55 @@ def test_what_the_texts_say(text: str, reading: Reading) -> None:
     access = access_to_pods(documents(Written(path="f", text=text))[0], "dcgm", "gpu")
     assert access.reading is reading
     assert access.why
+
+
+@pytest.mark.parametrize(
+    ("subject", "reading"),
+    [
+        ("{kind: Group, name: 'system:serviceaccounts'}", Reading.ALLOWED),
+        ("{kind: Group, name: 'system:authenticated'}", Reading.ALLOWED),
+        ("{kind: Group, name: 'system:serviceaccounts:gpu'}", Reading.ALLOWED),
+        ("{kind: Group, name: 'system:serviceaccounts:other'}", Reading.UNSEEN),
+        ("{kind: Group, name: 'system:nodes'}", Reading.UNSEEN),
+        ("{kind: User, name: 'system:serviceaccount:gpu:dcgm'}", Reading.ALLOWED),
+        ("{kind: User, name: 'system:serviceaccount:other:dcgm'}", Reading.UNSEEN),
+        ("{kind: User, name: dcgm}", Reading.UNSEEN),
+        ("{kind: User, name: 'system:serviceaccount:gpu:other'}, {kind: ServiceAccount, name: dcgm}", Reading.ALLOWED),
+    ],
+)
+def test_who_a_subject_is(subject: str, reading: Reading) -> None:
+    """The account by its name, as a user, or by a group: every account's, or that of its namespace."""
+    binding = BINDING.replace("{kind: ServiceAccount, name: dcgm, namespace: gpu}", subject)
+    access = access_to_pods(documents(Written(path="f", text=f"{ROLE}---\n{binding}"))[0], "dcgm", "gpu")
+    assert access.reading is reading
+
+
+def test_rights_of_several_bindings_add_up() -> None:
+    """One role reads, another watches; and a binding that is not here does not hide what another one gives."""
+    first = ROLE.replace("get, list, watch", "get, list")
+    second = ROLE.replace("name: r", "name: s").replace("get, list, watch", "watch")
+    other = BINDING.replace("name: r}", "name: s}")
+    both = f"{first}---\n{second}---\n{BINDING}---\n{other}"
+    assert access_to_pods(documents(Written(path="f", text=both))[0], "dcgm", "gpu").reading is Reading.ALLOWED
+    half = f"{first}---\n{second}---\n{BINDING}"
+    assert access_to_pods(documents(Written(path="f", text=half))[0], "dcgm", "gpu").reading is Reading.DENIED
+    elsewhere = BINDING.replace("name: r}", "name: gone}") + f"---\n{ROLE}---\n{BINDING}"
+    assert access_to_pods(documents(Written(path="f", text=elsewhere))[0], "dcgm", "gpu").reading is Reading.ALLOWED
+
+
+def test_a_role_that_gathers_others() -> None:
+    """The cluster writes the rules of roles with its label into it."""
+    selectors = "aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}\n"
+    gathers = f"kind: ClusterRole\nmetadata: {{name: r}}\n{selectors}"
+    part = ROLE.replace("{name: r}", "{name: part, labels: {a: b}}")
+    text = f"{gathers}---\n{part}---\n{BINDING}"
+    assert access_to_pods(documents(Written(path="f", text=text))[0], "dcgm", "gpu").reading is Reading.ALLOWED
+    text = text.replace("labels: {a: b}", "labels: {a: c}")
+    assert access_to_pods(documents(Written(path="f", text=text))[0], "dcgm", "gpu").reading is Reading.DENIED
+
+
+def test_an_account_of_that_name_elsewhere_is_told() -> None:
+    """It is another account, and most often a namespace mistyped."""
+    text = f"{ROLE}---\n{BINDING.replace('namespace: gpu', 'namespace: gpus')}"
+    access = access_to_pods(documents(Written(path="f", text=text))[0], "dcgm", "gpu")
+    assert access.why == "no binding of the account dcgm is in these files; one of that name in gpus is bound"

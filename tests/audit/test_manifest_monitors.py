@@ -23,6 +23,8 @@ MONITOR = (
         (MONITOR.replace("dcgm-exporter", "node-exporter"), []),
         (MONITOR.replace("false", "'{{ .Values.h }}'").replace("metadata", "{{- if .x }}\nmetadata"), []),
         (MONITOR.replace("ServiceMonitor", "PodMonitor").replace("endpoints", "podMetricsEndpoints"), [5]),
+        (MONITOR.replace("ServiceMonitor", "VMServiceScrape"), [5]),
+        (MONITOR.replace("ServiceMonitor", "VMPodScrape").replace("endpoints", "podMetricsEndpoints"), [5]),
         ("serviceMonitor: {enabled: true, honorLabels: false}", [1]),
         ("serviceMonitor: {enabled: false, honorLabels: false}", []),
         ("dcgmExporter:\n  serviceMonitor:\n    honorLabels: false", [3]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuledger.audit.documents import documents
-from gpuledger.audit.manifest_workloads import Exporter, Other, config_maps, exporters
+from gpuledger.audit.manifest_workloads import Exporter, Other, exporters
 from gpuledger.model.findings import Written
 
 POD = "{containers: [{name: c, image: nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless}]}"
@@ -110,12 +110,6 @@ def test_other_values_are_left_alone() -> None:
     assert found_in("image: {repository: nginx}\nreplicas: 3") == []
 
 
-def test_config_maps() -> None:
-    """By name."""
-    read, _ = documents(Written(path="f", text="kind: ConfigMap\nmetadata: {name: m}\ndata: {a: b}"))
-    assert config_maps(read)["m"].at("a").text == "b"
-
-
 ARGO_CHART = "kind: Application\nmetadata: {name: a}\nspec: {source: {chart: %s, helm: {%s}}}"
 FLUX_CHART = "kind: HelmRelease\nmetadata: {name: r}\nspec: {chart: {spec: {chart: %s}}%s}"
 
@@ -158,3 +152,29 @@ def test_values_that_lie_elsewhere_are_told(text: str) -> None:
     assert isinstance(part, Other)
     assert (part.verdict, problem.code) == ("undecidable", "values-elsewhere")
     assert "prod.yaml" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "verdict", "why"),
+    [
+        ("apiVersion: cloudwatch.aws.amazon.com/v1alpha1\nkind: DcgmExporter\nmetadata: {name: d}\nspec: {image: x}",
+         "DcgmExporter d", "made-elsewhere", "the operator of DcgmExporter makes"),
+        ("apiVersion: nvidia.com/v1alpha1\nkind: GPUStack\nmetadata: {name: g}\nspec: {dcgmExporter: {enabled: true}}",
+         "GPUStack g", "made-elsewhere", "the operator of GPUStack makes"),
+        ("neuronMonitor: {}\ngpuInstances: [p3]\ndcgmExporter: {image: {tag: x}}",
+         "values of CloudWatch", "made-elsewhere", "the operator of CloudWatch's"),
+        (FLUX_CHART % ("own-dcgm-exporter", ""), "release r", "made-elsewhere", "the chart own-dcgm-exporter"),
+        (ARGO_CHART % ("own-dcgm-exporter", ""), "release a", "made-elsewhere", "the chart own-dcgm-exporter"),
+        ("services: {gpu: {image: 'nvidia/dcgm-exporter:4.2.3-4.1.3'}, db: {image: x}}",
+         "service gpu", "no-pods", "a service of Docker Compose"),
+    ],
+)  # fmt: skip
+def test_what_others_make_is_told(text: str, name: str, verdict: str, why: str) -> None:
+    """Never silence, and never judged by the defaults of a chart that it is not."""
+    (document,) = documents(Written(path="f", text=text))[0]
+    ((found,), wrong) = exporters(document)
+    assert isinstance(found, Other)
+    assert (found.name, found.verdict) == (name, verdict)
+    assert found.why.startswith(why)
+    assert [problem.code for problem in wrong] == (["made-elsewhere"] if verdict == "made-elsewhere" else [])
+    assert all("kubectl get daemonset" in problem.message for problem in wrong)

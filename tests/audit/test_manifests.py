@@ -262,3 +262,31 @@ def test_device_plugins_are_no_exporters() -> None:
     report = real("k8s/device-plugin/nvidia-device-plugin.yml", "k8s/dra/demo_v1_gpu-test4.yaml")
     assert report.findings == ()
     assert {each.verdict for each in report.looked} == {"not-an-exporter"}
+
+
+RELEASE = """\
+kind: HelmRelease
+metadata: {name: r, namespace: gpu}
+spec:
+  chart: {spec: {chart: %s, version: "%s"}}
+  values: %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("chart", "version", "values", "struck"),
+    [
+        ("dcgm-exporter", "4.8.2", "{}", set()),
+        ("dcgm-exporter", "4.7.0", "{}", {"too-old"}),
+        ("dcgm-exporter", "4.x", "{}", {"version-unknown"}),
+        ("dcgm-exporter", "4.8.2", "{image: {tag: 4.4.1-4.5.2-ubuntu22.04}}", {"too-old"}),
+        ("dcgm-exporter", "4.7.0", "{image: {tag: 4.5.3-4.8.2-distroless}}", set()),
+        ("dcgm-exporter", "4.8.2", "{image: {tag: latest}}", {"version-unknown"}),
+        ("gpu-operator", "v25.3.3", "{dcgmExporter: {}}", {"too-old"}),
+        ("gpu-operator", "v26.3.2", "{dcgmExporter: {}}", set()),
+    ],
+)
+def test_a_release_that_pins_its_chart(chart: str, version: str, values: str, struck: set[str]) -> None:
+    """Where its values name no tag, the chart's version tells the exporter's."""
+    found = verdicts(RELEASE % (chart, version, values)) & {"too-old", "version-unknown"}
+    assert found == struck

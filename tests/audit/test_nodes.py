@@ -291,3 +291,144 @@ def test_shares_of_a_cloud_are_shares() -> None:
     ]
     assert alone.looked[0].text == "4 x unknown (1/4 each)"
     assert sorted(verdicts(gke("a", 4), gke("b", 8))) == ["mixed-replicas", "unlabelled", "unlabelled"]
+
+
+UNCOUNTED = {"nvidia.com/gpu.count": "", "nvidia.com/gpu.replicas": ""}
+
+
+def test_numbers_that_are_none() -> None:
+    """A share is UNKNOWN then, and never one whole device in silence."""
+    odd = node("a", labels={"nvidia.com/gpu.count": "two", "nvidia.com/gpu.replicas": "4x"})
+    assert [(each.check.verdict, each.message.split(",")[0]) for each in audited(odd).findings] == [
+        ("unreadable-number", "nvidia.com/gpu.count is two"),
+        ("unreadable-number", "nvidia.com/gpu.replicas is 4x"),
+    ]
+    assert verdicts(node("a", offered={"nvidia.com/gpu": "two"})) == ["unreadable-number"]
+    assert verdicts(node("a", labels={"nvidia.com/gpu.replicas": "-4"})) == ["unreadable-number"]
+    assert verdicts(node("a", count=1000, offered={"nvidia.com/gpu": "1k"})) == []
+
+
+def test_parts_are_no_replicas() -> None:
+    """HAMi offers each device ten times: labels are not to blame, pools are not mixed, and a pod's two are of two."""
+    register = {"hami.io/node-nvidia-register": '[{"id": "GPU-1", "type": "V"}, {"id": "GPU-2", "type": "V"}]'}
+    parts = node("parts", offered={"nvidia.com/gpu": "20"}, **POOL)
+    parts["metadata"]["annotations"] = register
+    pod = (
+        "kind: Pod\nmetadata: {name: p}\nspec: {nodeName: parts, containers: "
+        "[{name: c, resources: {limits: {nvidia.com/gpu: 2}}}]}\n"
+    )
+    report = audited(parts, node("whole", **POOL), beside=pod)
+    assert [finding.check.verdict for finding in report.findings] == ["parts-by-memory"]
+    assert dict(report.facts)["offered of parts of A100-SXM4-40GB"] == "20"
+    bare = node("bare", product="", labels=UNCOUNTED, offered={"nvidia.com/gpu": "20"})
+    bare["metadata"]["annotations"] = register
+    assert verdicts(bare) == ["parts-by-memory"]
+    assert dict(audited(bare).facts)["offered of parts of V"] == "20"
+
+
+def test_a_name_that_somebody_gave() -> None:
+    """Its devices are not missing; they are counted by the labels as others are."""
+    given = node("a", count=8, offered={"nvidia.com/a100": "8"})
+    report = audited(given)
+    assert [finding.check.verdict for finding in report.findings] == ["given-name"]
+    assert dict(report.facts)["offered of A100-SXM4-40GB"] == "8"
+    assert verdicts(node("a", count=8, offered={"nvidia.com/a100": "7"})) == ["given-name", "label-mismatch"]
+
+
+def test_other_devices_are_told() -> None:
+    """Each kind of node is counted as what it is."""
+    amd = {"kind": "Node", "metadata": {"name": "m"}, "status": {"allocatable": {"amd.com/gpu": "8"}}}
+    report = audited(node("a"), amd, {"kind": "Node", "metadata": {"name": "cpu"}})
+    assert [(each.where.name, each.verdict) for each in report.looked] == [
+        ("node a", "fine"),
+        ("node m", "other-makers"),
+    ]
+    facts = dict(report.facts)
+    assert (facts["nodes with GPUs"], facts["nodes with other devices alone"], facts["nodes without"]) == (
+        "1",
+        "1",
+        "1",
+    )
+
+
+def test_a_node_of_virtual_machines_misses_nothing() -> None:
+    """Its labels speak of GPUs, and machines get them."""
+    machines = node("kv", labels=UNCOUNTED, offered={"nvidia.com/GRID_P40-1Q": "1"})
+    assert verdicts(machines) == ["to-virtual-machines"]
+
+
+def test_texts_without_nodes() -> None:
+    """Told with what to type; a clean report of nothing would be none."""
+    assert [note.code for note in audited().notes] == ["no-nodes"]
+    assert audited(node("a")).notes == ()
+    assert audited({"kind": "Node", "metadata": {"name": "cpu"}}).notes == ()
+
+
+def test_slices_are_counted_by_class() -> None:
+    """Those of NVIDIA's driver; another driver is not judged, and said so."""
+    device = "{name: gpu-0, attributes: {productName: {string: NVIDIA H100}}}"
+    text = (
+        f"kind: ResourceSlice\nmetadata: {{name: s}}\nspec: {{driver: gpu.nvidia.com, devices: [{device}]}}\n"
+        "---\nkind: ResourceSlice\nmetadata: {name: c}\nspec: {driver: compute-domain.nvidia.com}\n"
+    )
+    report = audited(node("a"), beside=text)
+    assert dict(report.facts)["in resource slices of H100"] == "1"
+    assert [(each.verdict, each.text) for each in report.looked[1:]] == [("fine", "1 x H100"), ("not-judged", "")]
+
+
+TEMPLATE = """\
+{{- range .Values.nodes }}
+kind: Node
+metadata: {name: "{{ .name }}", labels: {nvidia.com/gpu.count: "{{ .count }}"}}
+status: {allocatable: {nvidia.com/gpu: "{{ .offered }}"}}
+{{- end }}
+"""
+
+
+def test_a_template_says_nothing_yet() -> None:
+    """Its numbers are not unreadable, they are not there; and no sign of ours stands in what is told."""
+    report = audit_nodes([Written(path="t.yaml", text=TEMPLATE)])
+    assert (report.findings, [problem.code for problem in report.unread]) == ((), ["template"])
+
+
+def test_what_describe_prints_is_no_object() -> None:
+    """Told with the command that prints one."""
+    text = "Name: gpu-1\nLabels: nvidia.com/gpu.count=1\nAllocatable:\n  nvidia.com/gpu: 1\n"
+    report = audit_nodes([Written(path="d.txt", text=text)])
+    assert [problem.code for problem in report.unread] == ["described"]
+    assert report.found()
+
+
+def test_a_node_without_its_status() -> None:
+    """Labels alone, as pages and issues show them: what it offers is UNKNOWN, and not none."""
+    bare = {key: value for key, value in node("a").items() if key != "status"}
+    report = audited(bare)
+    assert report.findings == ()
+    assert [(each.verdict, "UNKNOWN" in each.why) for each in report.looked] == [("cannot-tell", True)]
+
+
+def test_partitions_that_shut_each_other_out() -> None:
+    """A slice may publish every partition that a device could be cut into; they are not there all at once."""
+    part = "{name: m, consumesCounters: [{counterSet: c}], attributes: {productName: {string: NVIDIA A100}, "
+    text = (
+        "kind: ResourceSlice\nmetadata: {name: s}\nspec: {driver: gpu.nvidia.com, devices: "
+        f"[{part}profile: {{string: 1g.5gb}}}}}}, {part}profile: {{string: 7g.40gb}}}}}}]}}\n"
+    )
+    facts = dict(audited(node("a"), beside=text).facts)
+    assert facts["in resource slices of A100/1g.5gb, possible partitions"] == "1"
+
+
+def test_configs_of_a_kustomization_are_judged_as_built() -> None:
+    """A base that shares by four, and an overlay that makes it refuse requests for several."""
+    config = (
+        "kind: ConfigMap\napiVersion: v1\nmetadata: {name: m}\ndata:\n  any: |-\n    sharing: {timeSlicing: {%s%s}}\n"
+    )
+    shares = "resources: [{name: nvidia.com/gpu, replicas: 4}]"
+    texts = [
+        Written(path="base/kustomization.yaml", text="resources: [c.yaml]\n"),
+        Written(path="base/c.yaml", text=config % (shares, "")),
+        Written(path="over/kustomization.yaml", text="resources: [../base]\npatches: [{path: p.yaml}]\n"),
+        Written(path="over/p.yaml", text=config % (shares, ", failRequestsGreaterThanOne: true")),
+    ]
+    assert [finding.check.verdict for finding in audit_nodes(texts[:2]).findings] == ["many-replicas-allowed"]
+    assert audit_nodes(texts).findings == ()

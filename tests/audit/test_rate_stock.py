@@ -62,3 +62,28 @@ def test_a_slice_is_in_the_pool_of_its_node() -> None:
     read, _ = documents(Written(path="n.yaml", text=node + slices))
     assert [(one.class_name, one.pool) for one in stock(read, {})] == [("H100", "gold")]
     assert [one.pool for one in stock(read, {"a": "lab"})] == ["lab"]
+
+
+PARTS = """\
+kind: Node
+metadata:
+  name: h
+  labels: {nvidia.com/gpu.product: Tesla-V100-PCIE-32GB, nvidia.com/gpu.count: "2", nvidia.com/gpu.replicas: "1"}
+  annotations: {hami.io/node-nvidia-register: '[{"id": "GPU-1", "type": "NVIDIA-Tesla V100-PCIE-32GB"}]'}
+status: {allocatable: {nvidia.com/gpu: "20"}, capacity: {nvidia.com/gpu: "20"}}
+"""
+
+
+def test_parts_are_priced_as_their_device() -> None:
+    """Ten parts of a device are no ten replicas: each pod has a share of its own of what has one rate."""
+    read, _ = documents(Written(path="n.yaml", text=PARTS))
+    assert [one.words for one in stock(read, {})] == ["Tesla-V100-PCIE-32GB"]
+    bare = PARTS.replace("nvidia.com/gpu.product: Tesla-V100-PCIE-32GB, ", "")
+    assert [one.words for one in stock(documents(Written(path="n.yaml", text=bare))[0], {})] == ["Tesla-V100-PCIE-32GB"]
+
+
+def test_replicas_that_are_no_number() -> None:
+    """What has an unknown share has no rate, and is not taken for whole."""
+    odd = NODES.replace('replicas: "4"', 'replicas: "4x"')
+    (found,) = [one for one in stock(documents(Written(path="n.yaml", text=odd))[0], {}) if one.nodes == ("c",)]
+    assert (found.class_name, found.product) == ("", "Tesla-T4-SHARED with an unreadable number of replicas")

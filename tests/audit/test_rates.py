@@ -150,3 +150,19 @@ def test_a_rate_may_be_of_the_unknown_class() -> None:
     report = audited(bare, card("H100*", replicas=1), card("H100*", replicas=4, line=2))
     assert [finding.check.verdict for finding in report.findings] == ["matches-nothing", "class-unknown"]
     assert [each.verdict for each in report.looked] == ["cannot-tell", "matches-nothing", "class-unknown"]
+
+
+def test_devices_of_other_makers_are_told_as_not_priced() -> None:
+    """Nobody takes a cluster of both for priced whole."""
+    other = "kind: Node\nmetadata: {name: m}\nstatus: {allocatable: {amd.com/gpu: '8'}}\n---\n"
+    report = audited(WHOLE + other, ALL[0])
+    assert report.findings == ()
+    assert dict(report.facts)["not priced on m"] == "8 x amd.com/gpu"
+
+
+def test_a_template_of_nodes_is_unread() -> None:
+    """What it will say is not known."""
+    text = "{{ if .Values.x }}\nkind: Node\nmetadata: {labels: {nvidia.com/gpu.product: {{ .Values.p }} }}\n{{ end }}\n"
+    report = audited(text, ALL[0])
+    assert [problem.code for problem in report.unread] == ["template"]
+    assert not any("UNKNOWN" in value for _, value in report.facts)

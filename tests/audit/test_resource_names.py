@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuledger.audit.documents import documents
-from gpuledger.audit.resource_names import renamed_resources, uses_claims
+from gpuledger.audit.resource_names import names_gpus, renamed_resources, uses_claims
 from gpuledger.model.findings import Written
 
 SHARING = (
@@ -51,6 +51,8 @@ def read(*texts: str):
             {"nvidia.com/gpu.shared"},
         ),
         ("kind: Node\nstatus: {allocatable: {nvidia.com/gpu: '2', nvidia.com/gpu.shared: '0'}}", set()),
+        ("kind: Pod\nspec: {containers: [{resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 3000}}}]}", set()),
+        ("kind: Node\nstatus: {allocatable: {nvidia.com/gpucores: 30, nvidia.com/gpumem-percentage: 50}}", set()),
     ],
 )
 def test_names_that_are_not_nvidias_own(text: str, names: set[str]) -> None:
@@ -71,3 +73,22 @@ def test_resource_claims() -> None:
     )
     assert uses_claims(read("kind: ResourceClaim\nspec: {devices: {requests: [{deviceClassName: gpu.nvidia.com}]}}"))
     assert not uses_claims(read("kind: ResourceSlice\nspec: {driver: compute-domain.nvidia.com}", SHARING))
+
+
+def test_claims_in_other_words() -> None:
+    """One of several classes, and classes that stand for a resource of their own."""
+    ways = "firstAvailable: [{name: a, deviceClassName: other}, {name: b, deviceClassName: gpu.nvidia.com}]"
+    assert uses_claims(read(f"kind: ResourceClaim\nspec: {{devices: {{requests: [{{name: r, {ways}}}]}}}}"))
+    selects = "selectors: [{cel: {expression: \"device.driver == 'gpu.nvidia.com'\"}}]"
+    given = f"kind: DeviceClass\nmetadata: {{name: own}}\nspec: {{extendedResourceName: own/gpu, {selects}}}"
+    assert uses_claims(read(given))
+    assert not uses_claims(read(given.replace("extendedResourceName: own/gpu, ", "")))
+    assert not uses_claims(read(given.replace("gpu.nvidia.com", "gpu.amd.com")))
+
+
+def test_what_is_a_number_of_devices() -> None:
+    """Devices, replicas and slices, under any name; no amounts, and no devices of the network."""
+    for name in ("gpu", "gpu.shared", "mig-1g.5gb", "a100", "GRID_T4-2Q".lower() + "-gpu"):
+        assert names_gpus(f"nvidia.com/{name}")
+    for name in ("gpumem", "gpumem-percentage", "gpucores", "hostdev"):
+        assert not names_gpus(f"nvidia.com/{name}")

@@ -51,6 +51,8 @@ def test_matchers_select_drop_or_pin() -> None:
     assert NONE.chosen((Match("pod", "=~", "$pod"),)).branch.selects == (("pod", 'pod=~"$pod"'),)
     assert not NONE.chosen((Match("pod", "=", ""),)).branch.has("pod")
     assert not NONE.chosen((Match("namespace", "=", "gpu-operator"),)).branch.carries("pod")
+    assert not NONE.chosen((Match("app", "=", "nvidia-dcgm-exporter"),)).branch.carries("app")
+    assert NONE.chosen((Match("app", "=", "nvidia-dcgm-exporter"),)).branch.carries("pod")
     assert NONE.chosen((Match("pod", "!=", "a"),)).branch.selects == ()
     assert NONE.chosen((Match("GPU_I_ID", "!=", ""),)).of_instance
 

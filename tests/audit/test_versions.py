@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuledger.audit.versions import FOLLOWS_SLICES, MAPS_PROCESSES, exporter_version
+from gpuledger.audit.versions import FOLLOWS_SLICES, MAPS_PROCESSES, chart_version, exporter_version
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,23 @@ def test_the_second_half_of_a_tag(image: str, version: tuple[int, int, int] | No
 def test_versions_are_in_order() -> None:
     """Ten comes after nine."""
     assert (4, 8, 1) < MAPS_PROCESSES < FOLLOWS_SLICES < (4, 8, 10)
+
+
+@pytest.mark.parametrize(
+    ("chart", "version", "told"),
+    [
+        ("dcgm-exporter", "4.8.2", (4, 8, 2)),
+        ("dcgm-exporter", "3.4.0", (3, 4, 0)),
+        ("dcgm-exporter", "4.x", None),
+        ("dcgm-exporter", ">=4.8.2", None),
+        ("gpu-operator", "v25.3.3", (4, 8, 1)),
+        ("gpu-operator", "v26.3.1", None),
+        ("gpu-operator", "v26.3.2", (4, 8, 2)),
+        ("gpu-operator", "27.1.0", (4, 8, 2)),
+        ("other", "1.2.3", None),
+        ("dcgm-exporter", "", None),
+    ],
+)
+def test_the_version_that_a_chart_runs(chart: str, version: str, told: tuple[int, int, int] | None) -> None:
+    """The exporter's chart has its version; the operator's is known by the one that ships the first that maps."""
+    assert chart_version(chart, version) == told

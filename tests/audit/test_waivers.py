@@ -184,6 +184,34 @@ def test_waivers_of_other_audits_are_left_alone() -> None:
     assert waived(report(finding(5)), *others) == ([False], [])
 
 
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ("dashboards/misatribution", "is dashboards/misattribution meant?"),
+        ("dashbords/misattribution", "is dashboards/misattribution meant?"),
+        ("misattribution", "is dashboards/misattribution meant?"),
+        ("dashboards/x*", "lists them all"),
+    ],
+)
+def test_a_waiver_of_a_check_that_there_is_not_is_told(check: str, said: str) -> None:
+    """By a name that is near; it waives nothing, and is not told as unused on top."""
+    with_checks = replace(report(finding(5)), checks=(WRONG,))
+    applied = apply_waivers(with_checks, [comment(4, check=check)], NOW)
+    assert [note.code for note in applied.notes] == ["waiver-unknown-check"]
+    assert said in applied.notes[0].message
+    assert waived(with_checks, comment(4, check="dashboards/mis*"))[0] == [True]
+    assert waived(with_checks, replace(comment(4, check="exporter/x"), where="*")) == ([False], [])
+    assert waived(with_checks, comment(4, check="*/x")) == ([False], [])
+
+
+def test_a_comment_knows_the_objects_it_is_in() -> None:
+    """So that one below an expression is its, and not the next one's."""
+    text = f"- expr: x\n  labels: {{a: b}}  # {SAID}\n- expr: y\n"
+    (waiver,), _ = waivers_in(text, "rules.yaml")
+    assert waiver.within == ((1, 2),)
+    assert waived(report(finding(1), finding(3)), waiver) == ([True, False], [])
+
+
 def test_an_unwaived_finding_says_so() -> None:
     """Absence has a reason."""
     assert isinstance(apply_waivers(report(finding(5)), (), NOW).findings[0].waiver, Missing)

@@ -32,3 +32,27 @@ def test_an_unknown_kind_of_draft_is_refused(tmp_path: Path) -> None:
     (tmp_path / "values.yaml").write_text(VALUES, encoding="utf-8")
     with pytest.raises(Misconfigured, match="no kind of draft"):
         manifests([tmp_path], **NOTHING | {"draft": "opa"})
+
+
+POD = "{hostPID: false, containers: [{name: exporter, image: 'nv/dcgm-exporter:4.5.3-4.8.2'}]}"
+HEAD = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: dcgm}\n"
+DAEMONS = f"{HEAD}spec: {{selector: {{}}, template: {{spec: {POD}}}}}\n"
+ON = f"{HEAD}spec: {{template: {{spec: {{hostPID: true}}}}}}\n"
+
+
+def test_a_kustomization_is_judged_as_it_is_built(tmp_path: Path) -> None:
+    """Given the overlay alone, its base and its patches are read where they lie, as kubectl kustomize does."""
+    (tmp_path / "base").mkdir()
+    (tmp_path / "on").mkdir()
+    (tmp_path / "base" / "Kustomization").write_text("resources: [ds.yaml]\n", encoding="utf-8")
+    (tmp_path / "base" / "ds.yaml").write_text(DAEMONS, encoding="utf-8")
+    overlay = tmp_path / "on" / "kustomization.yaml"
+    overlay.write_text("resources: [../base, gone.yaml]\npatches: [{path: p.patch}]\n", encoding="utf-8")
+    (tmp_path / "on" / "p.patch").write_text(ON, encoding="utf-8")
+    for given in (tmp_path, tmp_path / "on", overlay):
+        report = manifests([given], **NOTHING)
+        assert {finding.where.name for finding in report.findings} == {f"DaemonSet dcgm built by {overlay}"}
+        assert "no-host-pid" not in {finding.check.verdict for finding in report.findings}
+        assert dict(report.facts)["kustomize resources that are not here"] == "gone.yaml"
+    base = manifests([tmp_path / "base"], **NOTHING)
+    assert "no-host-pid" in {finding.check.verdict for finding in base.findings}

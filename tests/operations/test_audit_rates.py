@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from gpuledger.model.moments import parse_moment
 from gpuledger.operations.audit_rates import rates
@@ -31,3 +35,12 @@ def test_pools_of_hosts_and_waivers_of_comments(tmp_path: Path) -> None:
     report = rates(policy, [nodes], pool_label="", waivers=None, now_us=NOW)
     assert [(finding.check.verdict, finding.stands) for finding in report.findings] == [("two-rates", False)]
     assert not report.found(strict=True)
+
+
+def test_the_policy_may_come_on_stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of a template, or of a branch: `git show main:policy.yaml | gpuledger audit rates - nodes.json`."""
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text(NODE, encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(POLICY.encode())))
+    report = rates(Path("-"), [nodes], pool_label="", waivers=None, now_us=NOW)
+    assert [finding.where.path for finding in report.findings] == ["-"]

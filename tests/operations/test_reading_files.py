@@ -12,19 +12,30 @@ from gpuledger.errors import BadInput
 from gpuledger.operations import reading_files
 from gpuledger.operations.reading_files import read_bytes, read_text
 
+HINT = "give a text"
+
 
 @pytest.mark.parametrize("content", [b"pid, time\n", b"\xef\xbb\xbf" + b"pid, time\n", "pid, time\n".encode("utf-16")])
 def test_text_is_read_as_windows_and_linux_write_it(tmp_path: Path, content: bytes) -> None:
     """UTF-8 with or without its mark, and what PowerShell's > writes."""
     path = tmp_path / "dump.csv"
     path.write_bytes(content)
-    assert read_text(path) == "pid, time\n"
+    assert read_text(path, hint=HINT) == "pid, time\n"
 
 
 def test_a_dash_is_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     """`nvidia-smi ... | gpuledger import nvidia-smi -`."""
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"from a pipe\n")))
-    assert read_text(Path("-")) == "from a pipe\n"
+    assert read_text(Path("-"), hint=HINT) == "from a pipe\n"
+
+
+def test_stdin_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`-` for two inputs is told with what to do, and is no crash."""
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"once\n")))
+    assert read_text(Path("-"), hint=HINT) == "once\n"
+    with pytest.raises(BadInput, match="read once") as refused:
+        read_text(Path("-"), hint=HINT)
+    assert refused.value.code == "stdin-twice"
 
 
 @pytest.mark.parametrize("content", [b"fine\nfine\n\x80\x81 not fine\n", b"fine\nfine\n\xff"])
@@ -33,7 +44,7 @@ def test_what_is_not_text_is_refused_with_its_line(tmp_path: Path, content: byte
     path = tmp_path / "dump.csv"
     path.write_bytes(content)
     with pytest.raises(BadInput) as refused:
-        read_text(path)
+        read_text(path, hint=HINT)
     assert (refused.value.code, refused.value.line) == ("not-text", 3)
 
 
@@ -41,7 +52,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     """Not there, or a folder."""
     for path in (tmp_path / "none.csv", tmp_path):
         with pytest.raises(BadInput, match=str(path)) as refused:
-            read_text(path)
+            read_text(path, hint=HINT)
         assert refused.value.code == "unreadable-file"
 
 
@@ -50,10 +61,10 @@ def test_a_file_larger_than_the_bound_is_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(reading_files, "_MOST_BYTES", 10)
     path = tmp_path / "dump.csv"
     path.write_bytes(b"0123456789")
-    assert read_text(path) == "0123456789"
+    assert read_text(path, hint=HINT) == "0123456789"
     path.write_bytes(b"0123456789a")
     with pytest.raises(BadInput) as refused:
-        read_text(path)
+        read_text(path, hint=HINT)
     assert refused.value.code == "too-large"
 
 

@@ -17,13 +17,16 @@ from gpuledger.audit.queries import NOTHING_SHOWN, Shown
 _NAME = re.compile(r"^\s*([A-Za-z_:][\w:]*)")
 _BRACES = re.compile(r"\{(.*)\}", re.DOTALL)
 _NAMED = re.compile(r"__name__\s*=~?\s*[\"']([^\"']*)[\"']")
+_PLACES = frozenset({"node", "nodes", "no"})
+"""Kinds of object that are no workload."""
 _LEFT = re.compile(r"<<[^<>]*>>")
 
 
 def queries(rule: Mapping[str, object]) -> list[tuple[str, Text, Shown]]:
     """The query of a rule: its name, its text at its line, what it is shown as."""
     series, query = text(rule.get("seriesQuery")), text(rule.get("metricsQuery"))
-    labels = _resources(rule)
+    kinds = _resources(rule)
+    labels = list(kinds)
     metric, matchers = _series(series)
     more = ",".join(f'{label}=~"$object"' for label in labels)
     written = query or "<<.Series>>{<<.LabelMatchers>>}"
@@ -33,7 +36,11 @@ def queries(rule: Mapping[str, object]) -> list[tuple[str, Text, Shown]]:
     written = _LEFT.sub("", written)
     named = mapping(rule.get("name"))
     name = text(named.get("as")) or series or "adapter rule"
-    given = tuple((label, f"the adapter gives it to each {label}") for label in labels if names_workload(label))
+    given = tuple(
+        (label, f"the adapter gives it to each {kind or label}")
+        for label, kind in kinds.items()
+        if (kind not in _PLACES if kind else names_workload(label))
+    )
     shown = Shown(labels=given) if given else NOTHING_SHOWN
     return [(f"adapter {name}", Text(written, line_of(rule.get("metricsQuery")) or line_of(series)), shown)]
 
@@ -51,12 +58,15 @@ def _series(query: str) -> tuple[str, str]:
     return "", inside
 
 
-def _resources(rule: Mapping[str, object]) -> list[str]:
-    """The labels that the rule maps to objects of Kubernetes."""
+def _resources(rule: Mapping[str, object]) -> dict[str, str]:
+    """The labels that the rule maps to objects of Kubernetes, each with the kind; empty where that is not told."""
     resources = mapping(rule.get("resources"))
-    found = [key_of(label) for label, _ in mapping(resources.get("overrides")).items()]
+    found = {
+        key_of(label): text(mapping(each).get("resource"))
+        for label, each in mapping(resources.get("overrides")).items()
+    }
     template = text(resources.get("template"))
     if template:
-        found += [template.replace("<<.Resource>>", kind) for kind in ("pod", "namespace")]
-    found += [text(label) for label in listing(resources.get("labels"))]
-    return list(dict.fromkeys(label for label in found if re.fullmatch(r"[A-Za-z_]\w*", label)))
+        found = {template.replace("<<.Resource>>", kind): kind for kind in ("pod", "namespace")} | found
+    found = {text(label): "" for label in listing(resources.get("labels"))} | found
+    return {label: kind for label, kind in found.items() if re.fullmatch(r"[A-Za-z_]\w*", label)}

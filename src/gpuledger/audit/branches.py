@@ -66,6 +66,7 @@ class Branch(NamedTuple):
         flows: the device metrics.
         bounds: of the value.
         is_scalar: whether it is a plain number, which joins nothing.
+        of_nodes: whether its series are of nodes, so that a ``label_team`` of them is the node's.
     """
 
     is_open: bool = True
@@ -78,6 +79,7 @@ class Branch(NamedTuple):
     flows: tuple[Flow, ...] = ()
     bounds: Bounds = ANYTHING
     is_scalar: bool = False
+    of_nodes: bool = False
 
     def carries(self, label: str) -> bool:
         """Whether a series can have a label that is not the exporter's own."""

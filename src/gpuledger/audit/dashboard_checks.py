@@ -34,7 +34,7 @@ UNDECIDABLE = AuditCheck(
     id="dashboards/undecidable",
     verdict="undecidable",
     rule="Every figure that names a workload can be followed to the metric that it comes from.",
-    fix="Give the file that records the name, or write the metric and the labels out.",
+    fix="Give the file that records the name, write the metric and the labels out, or group by Hostname and gpu.",
     level=Level.WARNING,
 )
 RENAMED = AuditCheck(
@@ -48,8 +48,8 @@ RENAMED = AuditCheck(
 DEVICE_SCOPE = AuditCheck(
     id="dashboards/device-scope",
     verdict="device-scope",
-    rule="A device's figure (DCGM_FI_DEV_*) is given to a workload only where the exporter maps processes to pods, and "
-    "then only GPU_UTIL and FB_USED.",
+    rule="A device's figure (DCGM_FI_DEV_*, nvidia_smi_* and the like) is given to a workload only where the exporter "
+    "maps processes to pods, and then only GPU_UTIL and FB_USED.",
     fix="Run dcgm-exporter 4.5.3 or later with KUBERNETES_VIRTUAL_GPUS and hostPID (`gpuledger audit exporter` tells), "
     "show other figures by Hostname and gpu, or waive it where each pod owns its GPUs whole.",
     level=Level.WARNING,

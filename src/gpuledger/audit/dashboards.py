@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuledger.audit import promql
 from gpuledger.audit.branches import Branch
 from gpuledger.audit.dashboard_checks import CHECKS, RULE_CYCLE
-from gpuledger.audit.extraction import Extracted, Rename, extract
-from gpuledger.audit.gpu_words import tells_dcgm, tells_prof
+from gpuledger.audit.device_metrics import tells_device
+from gpuledger.audit.extracted import Extracted
+from gpuledger.audit.extraction import extract, extract_strings
+from gpuledger.audit.gpu_words import tells_prof
 from gpuledger.audit.helm_text import scan
 from gpuledger.audit.judging import Judgement, judge, workload_marks
 from gpuledger.audit.lineage import Lineage, Rule
 from gpuledger.audit.plain import read
+from gpuledger.audit.programs import OUT_OF_SCOPE, RENDERED, strings, suffix_of
 from gpuledger.audit.promql_tree import Match, Node, Selector, Unparsable
 from gpuledger.audit.queries import Query, Role
+from gpuledger.audit.query_places import asks_at, language_of
 from gpuledger.audit.query_text import Prepared, prepare
+from gpuledger.audit.renaming import Rename
 from gpuledger.audit.templates import MARK
 from gpuledger.model.findings import AuditReport, Finding, Looked, Written
 from gpuledger.model.problem import Problem
@@ -30,13 +35,6 @@ OTHER = "other"
 """The verdict of a query in a language that is none of Prometheus' and names no profiling metric."""
 
 _HELD = re.compile(rf"{MARK}\d+{MARK}")
-_RENDERED = {
-    ".jsonnet": "jsonnet is a program: render it and audit the JSON",
-    ".libsonnet": "jsonnet is a program: render it and audit the JSON",
-    ".cue": "CUE is a program: export it and audit the YAML",
-    ".tf": "Terraform's own language is not read: audit the JSON that it uploads",
-    ".dhall": "Dhall is a program: render it and audit the YAML",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +59,27 @@ def audit_dashboards(texts: Iterable[Written]) -> AuditReport:
     """
     queries: list[Query] = []
     renames: list[Rename] = []
+    made: dict[str, str] = {}
+    library: set[str] = set()
+    borrowed: list[tuple[str, Problem]] = []
     unread: list[Problem] = []
     files = 0
-    unrendered: list[Written] = []
+    silent: list[Written] = []
     for written in texts:
         files += 1
-        if _suffix(written.path) in _RENDERED:
-            unrendered.append(written)
+        if suffix_of(written.path) in RENDERED and not tells_device(written.text):
+            silent.append(written)
             continue
         found, problems = _of_file(written)
         queries += found.queries
         renames += found.renames
+        made |= found.made
+        library |= found.library
+        borrowed += found.borrowed
         unread += [*problems, *found.unread]
-    unread += _not_rendered(unrendered)
+    unread += [*_not_rendered(silent), *(problem for uid, problem in borrowed if uid not in library)]
     kept = {id(query): _parse(query) for query in queries if query.record}
-    lineage = Lineage([*_rules(kept.values()), *_renaming(renames)])
+    lineage = Lineage([*_rules(kept.values()), *_renaming(renames)], made)
     beside = _beside(queries, lineage)
     judged = _Judged()
     for query in queries:  # one by one: trees and branches of thousands of queries would only be in the way
@@ -100,25 +104,21 @@ def audit_dashboards(texts: Iterable[Written]) -> AuditReport:
     )
 
 
-def _suffix(path: str) -> str:
-    return path[path.rfind(".") :].lower() if "." in path else ""
-
-
-def _not_rendered(texts: Sequence[Written]) -> list[Problem]:
-    """Programs that give dashboards: each that names a metric of the exporter, and how many others there are."""
-    found = [
-        Problem(code="not-rendered", message=_RENDERED[_suffix(each.path)], where=each.path)
-        for each in texts
-        if tells_dcgm(each.text)
-    ]
-    others = [each for each in texts if not tells_dcgm(each.text)]
-    if others:
-        message = f"{len(others):,} files of programs that name no metric of dcgm-exporter were not rendered either"
-        found.append(Problem(code="not-rendered", message=message, where=others[0].path))
-    return found
+def _not_rendered(silent: Sequence[Written]) -> list[Problem]:
+    """Programs that name no metric of a device: how many there are."""
+    if not silent:
+        return []
+    message = f"{len(silent):,} files of programs that name no metric of a device were not rendered"
+    return [Problem(code="not-rendered", message=message, where=silent[0].path)]
 
 
 def _of_file(written: Written) -> tuple[Extracted, list[Problem]]:
+    if (why := RENDERED.get(suffix_of(written.path))) is not None:
+        found = extract_strings(strings(written), written.path)
+        told = f"{why}; {len(found.queries):,} queries of its strings are judged as they stand"
+        return found, [Problem(code="not-rendered", message=told, where=written.path)]
+    if suffix_of(written.path) in OUT_OF_SCOPE:
+        return Extracted(), _out_of_scope(written)
     documents, unread = read(written)
     if any(problem.code == "not-yaml" for problem in unread) and (items := scan(written.text)):
         found = extract([*documents, *items], written.path)
@@ -128,7 +128,22 @@ def _of_file(written: Written) -> tuple[Extracted, list[Problem]]:
             for each in unread
         ]
         return found, unread
-    return extract(documents, written.path), unread
+    found = extract(documents, written.path)
+    if found.queries or found.unread or unread or found.renames:
+        return found, unread
+    return found, _out_of_scope(written)
+
+
+def _out_of_scope(written: Written) -> list[Problem]:
+    """Of a text without a query that is known here: that it has one all the same, by the look of it."""
+    line = asks_at(written.text)
+    if not line:
+        return []
+    message = (
+        "it reads like a query of a device's metric; prose, shell and source code are not audited: put it into a list "
+        "of YAML, queries: [...]"
+    )
+    return [Problem(code="no-query", message=message, where=f"{written.path}:{line}")]
 
 
 def _parse(query: Query) -> _Parsed:
@@ -163,7 +178,7 @@ def _renaming(renames: Sequence[Rename]) -> list[Rule]:
             record=each.name, tree=Selector("", ((Match("__name__", "=~", each.pattern),),)), prepared=Prepared(text="")
         )
         for each in renames
-        if tells_dcgm(each.pattern)
+        if tells_device(each.pattern)
     ]
 
 
@@ -210,6 +225,9 @@ class _Judged:
     def unparsed(self, parsed: _Parsed) -> None:
         """A query that could not be parsed: told, unless its place says that it is something else."""
         query = parsed.query
+        if language := language_of(query.text):
+            self.foreign(replace(query, note=language))
+            return
         is_told = query.is_certain or tells_prof(query.text)
         if query.role is Role.MENTION or not is_told:
             if is_told and query.role is Role.MENTION and _is_broken_query(query.text):

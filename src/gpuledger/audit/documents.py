@@ -57,6 +57,7 @@ class Document:
         expressions: of a template that had to be made into YAML, what stood in its double braces, in order;
             empty for plain YAML.
         conditional: lines of a template that stand there only if a condition holds.
+        built_by: the kustomization that makes it so; empty for a text as it lies there.
     """
 
     path: str
@@ -64,6 +65,7 @@ class Document:
     root: Node
     expressions: tuple[str, ...] = ()
     conditional: frozenset[int] = frozenset()
+    built_by: str = ""
 
     @property
     def is_template(self) -> bool:
@@ -192,10 +194,8 @@ class _Composer:
         return self._root
 
     def _take(self, event: yaml.Event) -> None:
-        if not isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
-            return
         line = self._first + (event.start_mark.line if event.start_mark else 0)
-        if isinstance(event, yaml.ScalarEvent):
+        if isinstance(event, yaml.ScalarEvent):  # first, for most are
             quoted = event.style in ("'", '"', "|", ">")
             is_null = not quoted and event.value in _NULLS and not event.tag
             kind = Kind.NOTHING if is_null else Kind.TEXT
@@ -208,7 +208,7 @@ class _Composer:
             if len(self._open) >= DEEPEST:
                 raise TooDeep(f"nested more than {DEEPEST} levels deep", line)
             self._open.append(_Open(event, line))
-        else:
+        elif isinstance(event, yaml.CollectionEndEvent):
             self._close(line)
 
     def _known(self, anchor: str) -> tuple[Node, None, int]:

@@ -61,6 +61,13 @@ REPLICA_ROWS = AuditCheck(
     fix="take max by (UUID, namespace, pod) before any sum: each row repeats the pod's total (dcgm-exporter #725)",
     level=Level.WARNING,
 )
+TWO_EXPORTERS = AuditCheck(
+    id="exporter/two-exporters",
+    verdict="double-count",
+    rule="A device is told by one exporter at a time.",
+    fix="take max by (UUID) before any sum, and run one exporter a node (after a restart wait five minutes)",
+    level=Level.WARNING,
+)
 REPEATED = AuditCheck(
     id="exporter/repeated-series",
     verdict="double-count",
@@ -88,6 +95,21 @@ UNMAPPED = AuditCheck(
     rule="Where a device is busy and pods stand on it, one of them has a figure.",
     fix="hostPID: true, and read access to pods so that UIDs are known; a process outside pods would explain it too",
     level=Level.ERROR,
+)
+WORK_UNMAPPED = AuditCheck(
+    id="exporter/work-not-on-pods",
+    verdict="not-mapped",
+    rule="Where a device works and its pods hold memory of it, their utilisation adds up to some of that work.",
+    fix="under MPS its server works for all clients, which no exporter splits (or a process outside pods works): bill "
+    "shares, and read no 0 as idle",
+    level=Level.ERROR,
+)
+ZERO_UNDER_WORK = AuditCheck(
+    id="exporter/zero-under-work",
+    verdict="zero-or-unknown",
+    rule="A DCGM_FI_DEV_GPU_UTIL of 0 stands where nothing works.",
+    fix="under MIG read DCGM_FI_PROF_GR_ENGINE_ACTIVE: DCGM has no utilisation of instances, and says 0",
+    level=Level.WARNING,
 )
 ZERO_POD = AuditCheck(
     id="exporter/pod-at-zero",
@@ -222,11 +244,14 @@ CHECKS: tuple[AuditCheck, ...] = (
     JOBS,
     DOUBLE_COUNT,
     REPLICA_ROWS,
+    TWO_EXPORTERS,
     REPEATED,
     ABOVE_DEVICE,
     MIG_REPEATS,
     BLANK,
     UNMAPPED,
+    WORK_UNMAPPED,
+    ZERO_UNDER_WORK,
     ZERO_POD,
     RESERVATION,
     STALE_POD,

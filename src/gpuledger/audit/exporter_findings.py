@@ -8,7 +8,7 @@ from gpuledger.audit import exporter_checks as checks
 from gpuledger.audit.exporter_naming import NAMING
 from gpuledger.audit.exporter_scrape import Scrape
 from gpuledger.audit.exporter_sharing import SHARING
-from gpuledger.audit.exporter_words import OTHER_EXPORTERS
+from gpuledger.audit.exporter_words import MEANINGS, OTHER_EXPORTERS
 from gpuledger.model.durations import several
 from gpuledger.model.findings import Finding
 
@@ -48,7 +48,9 @@ def _nothing(scrape: Scrape) -> Iterator[Finding]:
     owners = {owner_of(name) for name in {sample.name for sample in scrape.rows.others}} - {"", "node_exporter"}
     if owners:
         message = f"the figures are those of {', '.join(sorted(owners))}; these rules know dcgm-exporter's"
-        yield Finding(check=checks.OTHER_EXPORTER, where=scrape.where("exporter"), message=message)
+        evidence = tuple(f"{owner}: {MEANINGS[owner]}" for owner in sorted(owners) if owner in MEANINGS)
+        where = scrape.where("exporter")
+        yield Finding(check=checks.OTHER_EXPORTER, where=where, message=message, evidence=evidence)
         return
     names = sorted({sample.name for sample in scrape.rows.others})
     seen = f"{several(len(names), 'metric')} such as {names[0]}" if names else "no sample at all"

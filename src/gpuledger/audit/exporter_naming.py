@@ -15,9 +15,11 @@ from gpuledger.audit.exporter_words import (
     HOST_LABELS,
     MAPPED,
     PROF,
+    UTIL_TOLERANCE,
     Kind,
     blank_of,
     canonical,
+    is_mps_server,
     is_reservation,
     kind_of,
     number,
@@ -28,6 +30,14 @@ from gpuledger.model.findings import Finding
 
 BUSY_MIB = 1024
 """Memory in use from which a device counts as busy: a driver alone takes less (600 MiB at most on an H200)."""
+
+ENGINE = f"{PROF}GR_ENGINE_ACTIVE"
+ENGINE_BUSY = Decimal("0.01")
+"""Ratio of time from which somebody uses the graphics engine."""
+
+ENGINE_AT_WORK = {True: Decimal("0.05"), False: Decimal("0.5")}
+"""Ratio of time from which a utilisation of 0 % is no rounding of an instance (True), and no other moment of a whole
+device (False): its utilisation is of the last second, the engine's of the whole interval."""
 
 
 def _blanks(scrape: Scrape) -> Iterator[Finding]:
@@ -69,6 +79,41 @@ def _zeros(scrape: Scrape) -> Iterator[Finding]:
             yield Finding(check=checks.ZERO_POD, where=place, message=message)
 
 
+def _unsplit(scrape: Scrape) -> Iterator[Finding]:
+    """Work on none of the pods that hold memory: MPS, whose server works for its clients (dcgm-exporter #388, #568)."""
+    for unit in scrape.rows.units:
+        device = max(unit.values(GPU_UTIL, NOBODY), default=Decimal(0))
+        servers = [pod for pod in unit.pods if is_mps_server(pod.name)]
+        clients = [pod for pod in unit.pods if not is_mps_server(pod.name)]
+        worked = {pod: max(unit.values(GPU_UTIL, pod), default=None) for pod in clients}
+        held = {pod: max(unit.values(FB_USED, pod), default=Decimal(0)) for pod in clients}
+        named = max((figure for pod in servers for figure in unit.values(GPU_UTIL, pod)), default=Decimal(0))
+        if any(worked.values()) or not any(figure is not None for figure in worked.values()) or not any(held.values()):
+            continue
+        if device <= UTIL_TOLERANCE and not named:
+            continue
+        does = (
+            f"{servers[0]}, the MPS server, reads {plain(named)} %" if named else f"the device reads {plain(device)} %"
+        )
+        memory = plain(sum(held.values(), Decimal(0)))
+        message = f"{several(len(worked), 'pod')} with {memory} MiB read 0 % while {does}: the work is on none of them"
+        evidence = tuple(f"{pod}: 0 %, {plain(held[pod])} MiB" for pod in clients[:5])
+        place = scrape.where(unit.name, first_line(unit))
+        yield Finding(check=checks.WORK_UNMAPPED, where=place, message=message, evidence=evidence)
+
+
+def _zero_under_work(scrape: Scrape) -> Iterator[Finding]:
+    """A utilisation of 0 where the graphics engine is active: under MIG it is always 0 (dcgm-exporter #216)."""
+    for unit in scrape.rows.units:
+        rows = [figure for pod in (NOBODY, *unit.pods) for figure in unit.values(GPU_UTIL, pod)]
+        engine = max((f for pod in (NOBODY, *unit.pods) for f in unit.values(ENGINE, pod)), default=Decimal(0))
+        if rows and not any(rows) and engine >= ENGINE_AT_WORK[bool(unit.instance)]:
+            same = "instance" if unit.instance else "device"
+            message = f"{GPU_UTIL} is 0, and {ENGINE} of the same {same} is {plain(engine)}"
+            place = scrape.where(unit.name, line_of(unit, GPU_UTIL))
+            yield Finding(check=checks.ZERO_UNDER_WORK, where=place, message=message)
+
+
 def _reservations(scrape: Scrape) -> Iterator[Finding]:
     for unit in scrape.rows.units:
         for pod in unit.pods:
@@ -98,8 +143,8 @@ def _unnamed(scrape: Scrape) -> Iterator[Finding]:
             continue
         util = max(unit.values(GPU_UTIL, NOBODY), default=Decimal(0))
         memory = max(unit.values(FB_USED, NOBODY), default=Decimal(0))
-        engine = max(unit.values(f"{PROF}GR_ENGINE_ACTIVE", NOBODY), default=Decimal(0))
-        if util > 0 or memory >= BUSY_MIB or engine > Decimal("0.01"):
+        engine = max(unit.values(ENGINE, NOBODY), default=Decimal(0))
+        if util > 0 or memory >= BUSY_MIB or engine > ENGINE_BUSY:
             parts = [f"{plain(util)} % busy"] if util else []
             parts += [f"{plain(memory)} MiB in use"] if memory else []
             parts += [f"graphics engine active {plain(engine)}"] if engine else []
@@ -147,5 +192,5 @@ def _empty_uids(scrape: Scrape) -> Iterator[Finding]:
         yield Finding(check=checks.NO_UID, where=where, message=message)
 
 
-NAMING = (_blanks, _zeros, _reservations, _unnamed, _spellings, _empty_uids)
+NAMING = (_blanks, _zeros, _unsplit, _zero_under_work, _reservations, _unnamed, _spellings, _empty_uids)
 """These rules, in the order in which they are tried."""

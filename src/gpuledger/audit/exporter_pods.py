@@ -16,11 +16,11 @@ from gpuledger.audit import exporter_checks as checks
 from gpuledger.audit.exporter_rows import Pod
 from gpuledger.audit.exporter_scrape import Scrape
 from gpuledger.audit.exporter_words import HOST_LABELS
+from gpuledger.audit.resource_names import names_gpus
 from gpuledger.errors import BadInput
 from gpuledger.model.findings import Finding, Written
 from gpuledger.model.problem import Problem
 
-_GPU_RESOURCE = re.compile(r"nvidia\.com/(gpu|mig-)")
 _ENDED = ("Succeeded", "Failed")
 _HINT = "kubectl get pods -A -o json > pods.json"
 
@@ -80,7 +80,7 @@ def _at(item: Any, *path: str) -> Any:
 def _devices(container: Any) -> int:
     limits = _at(container, "resources", "limits")
     asked = limits.items() if isinstance(limits, dict) else ()
-    return sum(int(many) for name, many in asked if _GPU_RESOURCE.match(name) and re.fullmatch(r"\d{1,6}", str(many)))
+    return sum(int(many) for name, many in asked if names_gpus(name) and re.fullmatch(r"\d{1,6}", str(many)))
 
 
 def compare_pods(scrape: Scrape, listed: Sequence[Listed]) -> tuple[list[Finding], list[Problem]]:

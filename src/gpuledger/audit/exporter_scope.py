@@ -85,7 +85,7 @@ def judge(rows: Rows, holders: Sequence[DeviceHolders] = ()) -> Judgement:
 def _nobody(rows: Rows) -> str:
     if not rows.samples:
         return "there is no figure of dcgm-exporter"
-    if rows.pod_label:
+    if rows.pod_label or "exported_pod" in rows.labels:
         return "no row names a pod: nobody holds a device, or the exporter does not know who does"
     return "no row has a label for pods: the exporter does not ask the kubelet, or this is no cluster"
 

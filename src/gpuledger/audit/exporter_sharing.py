@@ -9,13 +9,22 @@ from gpuledger.audit import exporter_checks as checks
 from gpuledger.audit.exporter_rows import NOBODY, Unit
 from gpuledger.audit.exporter_scope import Scope, plain, shown_figures
 from gpuledger.audit.exporter_scrape import Scrape, first_line, line_of, listed
-from gpuledger.audit.exporter_words import ENERGY, FB_USED, GPU_UTIL, MAPPED, POD_LABELS, POWER, Kind, kind_of
+from gpuledger.audit.exporter_words import (
+    ENERGY,
+    FB_USED,
+    GPU_UTIL,
+    HOST_LABELS,
+    MAPPED,
+    POD_LABELS,
+    POWER,
+    UTIL_TOLERANCE,
+    Kind,
+    is_named,
+    kind_of,
+)
 from gpuledger.audit.exposition import Labels
 from gpuledger.model.durations import several
 from gpuledger.model.findings import Finding
-
-UTIL_TOLERANCE = Decimal(10)
-"""Points by which pods may add up to more than the device: both are means over samples of other moments."""
 
 
 def _scope(scrape: Scrape) -> Iterator[Finding]:
@@ -115,7 +124,10 @@ def _beside(scrape: Scrape, unit: Unit, metric: str) -> Iterator[Finding]:
     if device is None:
         return
     rows = [figure for pod in unit.figures[metric] for figure, _ in unit.numbers(metric, pod)]
-    by_pod = {pod: max(unit.values(metric, pod), default=Decimal(0)) for pod in unit.figures[metric] if pod != NOBODY}
+    figures = {pod: unit.values(metric, pod) for pod in unit.figures[metric] if pod != NOBODY}
+    by_pod = {pod: max(told) for pod, told in figures.items() if told}
+    if not by_pod:
+        return
     word = "MiB" if metric == FB_USED else "%"
     message = (
         f"sum({metric}) over this device gives {plain(sum(rows, Decimal(0)))} {word}; the device reads {plain(device)}"
@@ -169,6 +181,30 @@ def _repeated(scrape: Scrape) -> Iterator[Finding]:
     )
 
 
+def _two_exporters(scrape: Scrape) -> Iterator[Finding]:
+    """One device, told under two hosts or instances: two exporters on its node, or one before and after a restart."""
+    for unit in scrape.rows.units:
+        if not is_named(unit.uuid):
+            continue
+        metric = GPU_UTIL if GPU_UTIL in unit.figures else next(iter(unit.figures))
+        for pod, rows in unit.figures[metric].items():
+            told = {_exporter_of(row.labels): row for row in rows}
+            if len(told) > 1:
+                who = listed(sorted(filter(None, told)))
+                whose = "" if pod == NOBODY else f" of {pod}"
+                message = f"{len(told)} exporters tell {metric}{whose}: {who}"
+                evidence = tuple(f"{name or 'no host label'}: {row.value}" for name, row in sorted(told.items())[:4])
+                place = scrape.where(unit.name, min(row.line for row in told.values()))
+                yield Finding(check=checks.TWO_EXPORTERS, where=place, message=message, evidence=evidence)
+                break
+
+
+def _exporter_of(labels: Labels) -> str:
+    """What tells one exporter from another: its host label, and where Prometheus found it."""
+    names = (*HOST_LABELS, "instance")
+    return " at ".join(dict.fromkeys(labels[name] for name in names if labels.get(name)))
+
+
 def _on_instances(scrape: Scrape) -> Iterator[Finding]:
     """Power and energy, which MIG does not split, on each instance of a device."""
     by_device: dict[tuple[str, str, str], list[Unit]] = {}
@@ -193,5 +229,5 @@ def _on_instances(scrape: Scrape) -> Iterator[Finding]:
         yield Finding(check=checks.MIG_REPEATS, where=place, message=message, evidence=tuple(evidence))
 
 
-SHARING = (_scope, _device_figures, _jobs, _counted_twice, _repeated, _on_instances)
+SHARING = (_scope, _device_figures, _jobs, _counted_twice, _repeated, _two_exporters, _on_instances)
 """These rules, in the order in which they are tried."""

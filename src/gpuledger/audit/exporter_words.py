@@ -22,6 +22,9 @@ PROF = "DCGM_FI_PROF_"
 SELF = ("dcgm_exporter_", "dcgm_build_info")
 """How the exporter's metrics about itself begin (4.8.4, when switched on)."""
 
+UTIL_TOLERANCE = Decimal(10)
+"""Points by which pods and their device may differ: each is a mean over samples of its own moments."""
+
 FIRST_MAPPING = "4.5.3-4.8.2"
 """The first release of dcgm-exporter that maps processes to pods (2026-05-06)."""
 
@@ -67,6 +70,7 @@ PLAIN_RESERVATIONS = re.compile(r"^(runai-reservation|kai-resource-reservation|g
 """Namespaces and pods that hold a GPU for others: Run:ai, KAI Scheduler. The pod that computes is another one."""
 
 _EXPORTER_POD = re.compile(r"(dcgm|gpu)[-_]?(metrics-)?exporter|nvidia-dcgm")
+_MPS_POD = re.compile(r"(^|-)mps-(control|server|daemon)")
 _UNNAMED_UUIDS = re.compile(r"^(GPU-)?[0-]*$")
 
 
@@ -109,37 +113,74 @@ def is_reservation(namespace: str, pod: str) -> bool:
     return bool(PLAIN_RESERVATIONS.match(namespace) or PLAIN_RESERVATIONS.match(pod))
 
 
+def is_mps_server(pod: str) -> bool:
+    """Whether a pod runs MPS' control daemon and server, which work for the pods that are its clients."""
+    return bool(_MPS_POD.search(pod))
+
+
 def is_named(uuid: str) -> bool:
     """Whether a UUID tells devices apart: masked ones (all zeros) and empty ones do not."""
     return not _UNNAMED_UUIDS.match(uuid)
 
 
+_SMI = "nvidia_gpu_exporter"
+_MONITOR = "HAMi's monitor"
+_SCHEDULER = "HAMi's scheduler"
+_AMD = "an exporter for AMD"
+
 OTHER_EXPORTERS = (
-    ("nvidia_smi_", "nvidia_gpu_exporter"),
+    ("nvidia_smi_", _SMI),
     ("DCGM_", "dcgm-exporter"),
     ("dcgm_", "dcgm-exporter"),
-    ("vGPU", "HAMi's monitor"),
-    ("Device_utilization_desc_of_container", "HAMi's monitor"),
-    ("Device_memory_desc_of_container", "HAMi's monitor"),
-    ("HostGPUMemoryUsage", "HAMi's monitor"),
-    ("HostCoreUtilization", "HAMi's monitor"),
-    ("GPUDevice", "HAMi's scheduler"),
+    ("vGPU_device_", _MONITOR),
+    ("Device_utilization_desc_of_container", _MONITOR),
+    ("Device_memory_desc_of_container", _MONITOR),
+    ("Device_last_kernel_of_container", _MONITOR),
+    ("HostGPUMemoryUsage", _MONITOR),
+    ("HostCoreUtilization", _MONITOR),
+    ("vGPU", _SCHEDULER),
+    ("GPUDevice", _SCHEDULER),
+    ("nodeGPU", _SCHEDULER),
+    ("QuotaUsed", _SCHEDULER),
+    ("hami_", "HAMi's web interface"),
+    ("volcano_", "Volcano's scheduler"),
     ("nvidia_gpu_", "an exporter of nvidia_gpu_* (older than dcgm-exporter)"),
+    ("gpu_operator_", "the gpu-operator itself"),
     ("kubelet_", "a kubelet"),
     ("container_accelerator_", "cAdvisor"),
     ("ceems_", "CEEMS"),
     ("gpu_usage_", "gpu-usage-audit"),
     ("nvml_", "an exporter of NVML"),
     ("nvitop_", "nvitop-exporter"),
-    ("amd_", "an exporter for AMD"),
-    ("gpu_gfx_activity", "an exporter for AMD"),
-    ("gpu_used_vram", "an exporter for AMD"),
-    ("gpu_umc_activity", "an exporter for AMD"),
+    ("nv_gpu_", "Triton"),
+    ("nv_inference_", "Triton"),
+    ("vllm:", "vLLM"),
+    ("hw_gpu_", "OpenTelemetry's host metrics"),
+    ("amd_", _AMD),
+    ("amdgpu_", _AMD),
+    ("rocm_", _AMD),
+    ("gpu_gfx_activity", _AMD),
+    ("gpu_used_vram", _AMD),
+    ("gpu_umc_activity", _AMD),
+    ("gpu_nodes_total", _AMD),
+    ("gpu_package_power", _AMD),
     ("habanalabs_", "an exporter for Gaudi"),
+    ("xpum_", "an exporter for Intel"),
+    ("neuron", "an exporter for Neuron"),
     ("slurm_", "an exporter for Slurm"),
     ("node_", "node_exporter"),
 )
 """How a metric's name begins, and whose it is; the first that fits."""
+
+MEANINGS = {
+    _SMI: "figures of devices, which name no pod",
+    _MONITOR: "figures of containers, as HAMi's library in them counts; limits are what was asked; Host* are devices'",
+    _SCHEDULER: "what was given out, and not what is used",
+    _AMD: "figures of whole devices; a pod on a row is the one that holds the device",
+    "Triton": "figures of devices as the server sees them, and of its requests",
+    "cAdvisor": "figures of devices on every container that has one",
+}
+"""What the figures of others are about."""
 
 _BLANKS = (
     *((Decimal(2147483632 + i), "DCGM's int32 blank") for i in range(4)),

@@ -60,6 +60,8 @@ def variables_of(dashboard: Mapping[str, object]) -> dict[str, Variable]:
 def query_of(variable: Mapping[str, object]) -> str:
     """The query of a variable: a text, or a mapping that holds it."""
     query = variable.get("query")
+    if "plugin" in variable:  # of Perses
+        return text(mapping(mapping(variable["plugin"]).get("spec")).get("expr"))
     if isinstance(query, dict):
         spec = mapping(query.get("spec")) or query
         return text(spec.get("query")) or text(spec.get("expr")) or text(query.get("query"))
@@ -67,6 +69,11 @@ def query_of(variable: Mapping[str, object]) -> str:
 
 
 def _variable(name: str, kind: str, spec: Mapping[str, object]) -> Variable:
+    plugin = mapping(mapping(spec.get("plugin")).get("spec"))
+    if plugin:  # of Perses
+        listed = tuple(_custom(",".join(text(each) for each in listing(plugin.get("values")))))
+        choice = Choice.LISTED if listed else Choice.OPEN
+        return Variable(name=name, choice=choice, values=listed, label=text(plugin.get("labelName")))
     values = tuple(dict.fromkeys(_values(spec.get("options"))))
     current = tuple(_values([spec.get("current")]))
     written = query_of(spec)
@@ -188,11 +195,17 @@ def labels_in(written: str, place: str) -> Iterator[tuple[str, str]]:
 def shown_by(panel: Mapping[str, object], target: Mapping[str, object]) -> Shown:
     """What a panel prints beside the figures of one of its queries."""
     spec = mapping(panel.get("spec")) if panel.get("kind") == "Panel" else panel
-    legend = target.get("legendFormat")
-    labels = list(labels_in(text(legend), "the legend"))
-    labels += labels_in(text(target.get("alias")), "the alias")
+    legend = target.get("legendFormat", target.get("seriesNameFormat"))  # the second is Perses'
     looks = mapping(_options(spec).get("fieldConfig"))
-    labels += labels_in(text(mapping(looks.get("defaults")).get("displayName")), "the name of the field")
+    named = mapping(looks.get("defaults")).get("displayName")
+    labels: list[tuple[str, str]] = []
+    for written, place in (
+        (legend, "the legend"),
+        (target.get("alias"), "the alias"),
+        (named, "the name of the field"),
+    ):
+        if isinstance(written, str) and "{" in written:
+            labels += labels_in(written, place)
     columns, hidden = _columns(spec, looks)
     labels += [(label, f"the column {label}") for label in columns if names_workload(label) and label not in hidden]
     is_table = text(spec.get("type")) in ("table", "table-old") or text(target.get("format")) == "table"

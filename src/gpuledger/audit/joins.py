@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gpuledger.audit import branches as known
 from gpuledger.audit.branches import Bounds, Branch
-from gpuledger.audit.gpu_words import names_workload
+from gpuledger.audit.gpu_words import is_label_of_object, names_place, names_workload
 from gpuledger.audit.promql_tree import COMPARISONS, Binary
 
 _ONE: Bounds = (1, 1)
@@ -67,7 +67,8 @@ def _labels(node: Binary, left: Branch, right: Branch) -> Branch:
     flows = known.joined_flows(left.flows, right.flows)
     if left.is_scalar or right.is_scalar:
         vector = right if left.is_scalar else left
-        return vector._replace(flows=flows, is_scalar=left.is_scalar and right.is_scalar)
+        is_scalar = left.is_scalar and right.is_scalar
+        return vector._replace(flows=flows, is_scalar=is_scalar, selects=_selects(left, right))
     if node.group:
         many, one = (left, right) if node.group == "left" else (right, left)
         result = _brought(node, many, one)
@@ -100,19 +101,27 @@ def _brought(node: Binary, many: Branch, one: Branch) -> Branch:
     """``group_left``: the many side's labels, and those that it brings over."""
     result = _matched(node.on or (), many, one, f"joined on({', '.join(node.on or ())})")
     made = dict(one.stands_for)
+    by = [label for label in node.on or () if _is_of_workload(label, many) and _is_of_workload(label, one)]
     for label in node.include:
         if label == "*":
             for name, reason in one.marks:
                 result = result.marked(name, f"group_{node.group}(*) brings it: {reason}")
-        elif label in one.pinned:
+        elif label in one.pinned or (one.of_nodes and is_label_of_object(label)):
             result = result.with_label(label)._replace(pinned=result.pinned | {label})
         elif not one.has(label):
             result = result.without(frozenset({label}))
         elif (names_workload(label) and label != "job") or label in made:
             result = result.marked(label, f"group_{node.group}({label}) brings it over")
+        elif by and not names_place(label) and label != "job":
+            result = result.with_label(label)
+            result = result._replace(stands_for=known.joined_texts(result.stands_for, ((label, ", ".join(by)),)))
         else:
             result = result.with_label(label)
     return result
+
+
+def _is_of_workload(label: str, side: Branch) -> bool:
+    return names_workload(label) and label != "job" and side.carries(label)
 
 
 def _alike(node: Binary, left: Branch, right: Branch) -> Branch:

@@ -21,6 +21,7 @@ from gpuledger.audit.dashboard_checks import (
     SHOWN_BY_DEFAULT,
     UNDECIDABLE,
 )
+from gpuledger.audit.device_metrics import is_of_dcgm
 from gpuledger.audit.gpu_words import ON_EVERY_DEVICE, PER_PROCESS, LabelKind, label_kind, tells_prof
 from gpuledger.audit.queries import Query, Role
 from gpuledger.model.findings import AuditCheck
@@ -116,7 +117,7 @@ def _of_prof(flow: Flow, branch: Branch, given: Sequence[tuple[str, str]], query
             "whole instance's figure where it is time-sliced"
         )
         return Judgement(check=UNDECIDABLE, why=why, evidence=evidence)
-    if all(label_kind(label) is LabelKind.JOB for label, _ in given):
+    if all(_is_of_job(label, branch) for label, _ in given):
         why = f"{flow.metric} is a whole device's figure, and this gives it to {_words(given)}: {_reasons(given)}"
         return Judgement(check=JOB_LEVEL, why=why, evidence=evidence)
     given_to = f"a whole device's figure, and this gives it to {_words(given)}: {_reasons(given)}"
@@ -125,6 +126,11 @@ def _of_prof(flow: Flow, branch: Branch, given: Sequence[tuple[str, str]], query
         return Judgement(check=LAUNDERED, why=why, evidence=evidence)
     why = f"{flow.metric} is {given_to}"
     return Judgement(check=MISATTRIBUTION, why=why, evidence=evidence)
+
+
+def _is_of_job(label: str, branch: Branch) -> bool:
+    made = dict(branch.stands_for).get(label, label)
+    return all(label_kind(each) is LabelKind.JOB for each in made.split(", "))
 
 
 def _without_workload(flow: Flow, branch: Branch, query: Query) -> Judgement:
@@ -137,7 +143,7 @@ def _without_workload(flow: Flow, branch: Branch, query: Query) -> Judgement:
     if query.role is Role.RECORD and not tells_prof(query.record):
         why = f"{query.record} is {flow.metric} under another name, and the pod's labels go with it"
         return Judgement(check=RENAMED, why=why, evidence=_evidence(flow, ()))
-    if query.role is Role.PANEL and query.shown.by_default and set(carried[:1]) - query.shown.hidden:
+    if query.role in (Role.PANEL, Role.MENTION) and query.shown.by_default and set(carried[:1]) - query.shown.hidden:
         why = f"{flow.metric} is shown with every label it has, the pod among them where the exporter puts it there"
         return Judgement(check=SHOWN_BY_DEFAULT, why=why, evidence=_evidence(flow, ()))
     return Judgement(why=f"{flow.metric} is a device's own, and no workload is selected, grouped by or shown")
@@ -149,7 +155,8 @@ def _device_scope(flow: Flow, given: Sequence[tuple[str, str]]) -> str:
         return (
             f"{told} ({_reasons(given)}): theirs only with process mapping on (dcgm-exporter 4.5.3), else the device's"
         )
-    return f"{told} ({_reasons(given)}): it is a device's figure with every exporter"
+    whose = "with every exporter" if is_of_dcgm(flow.metric) else "and no exporter of it tells the pods' parts"
+    return f"{told} ({_reasons(given)}): it is a device's figure {whose}"
 
 
 def _words(given: Sequence[tuple[str, str]]) -> str:

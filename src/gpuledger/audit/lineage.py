@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from gpuledger.audit import branches as known
 from gpuledger.audit.branches import Branch
 from gpuledger.audit.gpu_words import (
+    JOB_NUMBERS,
     LabelKind,
-    is_of_pods,
+    is_known_label,
+    is_label_of_object,
+    is_of_nodes,
     label_kind,
     may_be_device,
     names_workload,
+    workloads_of,
 )
 from gpuledger.audit.joins import binary
 from gpuledger.audit.label_functions import LABEL_FUNCTIONS
@@ -80,9 +84,11 @@ class Lineage:
 
     Args:
         rules: all of them; a name that is recorded twice is the union of both.
+        made: labels that relabelling makes out of a workload's, each with what it is made of.
     """
 
-    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+    def __init__(self, rules: Sequence[Rule] = (), made: Mapping[str, str] | None = None) -> None:
+        self.made = tuple((made or {}).items())
         self._rules: dict[str, list[Rule]] = {}
         for rule in rules:
             self._rules.setdefault(rule.record, []).append(rule)
@@ -176,13 +182,18 @@ class _Follower:
         if isinstance(node, Aggregate):
             return [self._aggregated(branch, node) for branch in self.follow(node.inner)]
         if isinstance(node, Binary):
-            same = node.left == node.right
-            return binary(node, self.follow(node.left), self.follow(node.right), same=same)
+            return self._binary(node)
         if isinstance(node, Negative):
             return [branch.bounded(known.negated(branch.bounds)) for branch in self.follow(node.inner)]
         if isinstance(node, Call):
             return self._call(node)
         return [Branch(is_open=False, is_scalar=True)]
+
+    def _binary(self, node: Binary) -> list[Branch]:
+        found = binary(node, self.follow(node.left), self.follow(node.right), same=node.left == node.right)
+        told = [each.name for each in selectors(node) if each.name in JOB_NUMBERS] if node.op == "==" else []
+        return [branch._replace(selects=(*branch.selects, ("jobid", f"{told[0]} == a job"))) for branch in found] \
+            if told else found  # fmt: skip
 
     def _selector(self, node: Selector) -> list[Branch]:
         found: list[Branch] = []
@@ -194,18 +205,16 @@ class _Follower:
             if flows:
                 if base.of_instance:
                     flows = [flow._replace(of_instance=True) for flow in flows]
-                found.append(base.branch._replace(flows=tuple(flows), bounds=known.AT_LEAST_ZERO))
+                held = base.branch._replace(flows=tuple(flows), bounds=known.AT_LEAST_ZERO)
+                if self._lineage.made:
+                    made = [pair for pair in self._lineage.made if held.carries(pair[1].split(", ")[0])]
+                    held = held._replace(stands_for=tuple(made))
+                found.append(_of_workloads(held, node.name))
+            elif is_of_nodes(node.name):
+                found.append(_of_nodes(base.branch))
             elif not recorded or other:
-                found.append(self._of_pods(base.branch, node.name))
+                found.append(_of_workloads(base.branch, node.name))
         return known.limited(found)
-
-    def _of_pods(self, branch: Branch, name: str) -> Branch:
-        if not is_of_pods(name):
-            return branch
-        for label in ("pod", "namespace"):
-            if branch.carries(label):
-                branch = branch.marked(label, f"{name} has one series a {label}")
-        return branch
 
     def _aggregated(self, branch: Branch, node: Aggregate) -> Branch:
         op = node.op
@@ -253,6 +262,12 @@ class _Follower:
                 continue
             elif names_workload(label):
                 branch = branch.marked(label, f"{op} by {label}")
+        unknown = [label for label in wanted if not is_known_label(label) and label not in made and not is_held(label)]
+        if unknown and branch.flows and branch.carries(unknown[0]):
+            doubt = (
+                f"it is grouped by {unknown[0]}, which is no label of a device that is known here: a pod may bring it"
+            )
+            branch = branch._replace(doubts=(*branch.doubts, doubt))
         for label in written if self._prepared.held else ():
             if is_held(label) and not self._prepared.possible(label)[1]:
                 told = shown(label, self._prepared)
@@ -286,13 +301,22 @@ class _Follower:
         followed = [self.follow(argument) for argument in node.arguments]
         vectors = [branches for branches in followed if not all(branch.is_scalar for branch in branches)]
         if not vectors:
-            first = followed[0][0] if followed else Branch(is_open=False)
-            return [Branch(is_open=False, bounds=first.bounds, is_scalar=name not in ("vector", "union"))]
+            return [
+                branch._replace(is_open=False, names=frozenset(), is_scalar=name not in ("vector", "union"))
+                for branch in (followed[0] if followed else [Branch()])
+            ]
         if name == "union":
             return known.limited([branch for branches in vectors for branch in branches])
-        inner = vectors[0]
-        for more in vectors[1:]:
-            extra = tuple(flow for branch in more for flow in branch.flows)
+        first = vectors[0]
+        if len(vectors) > 1:
+            first = next((each for each in vectors if any(branch.flows or branch.is_open for branch in each)), first)
+        inner = first
+        for more in followed:
+            if more is first:
+                continue
+            extra = tuple([flow for branch in more for flow in branch.flows])
+            if not extra:
+                continue
             inner = [branch._replace(flows=known.joined_flows(branch.flows, extra)) for branch in inner]
         quoted = [argument.text if isinstance(argument, Quoted) else "" for argument in node.arguments]
         labelled: Callable[[Branch, Sequence[str]], Branch] | None = LABEL_FUNCTIONS.get(name)
@@ -307,8 +331,25 @@ class _Follower:
         if name in _PRESENCE:
             inner = [branch.demoted() for branch in inner]
         if name in ("absent", "absent_over_time", "scalar"):
-            inner = [branch.only(frozenset()) for branch in inner]
+            inner = [branch.only(frozenset())._replace(is_scalar=name == "scalar") for branch in inner]
         return [branch.bounded(_function_bounds(name, branch)) for branch in inner]
+
+
+def _of_workloads(branch: Branch, name: str) -> Branch:
+    """With the labels of workloads that every series of a metric has."""
+    for label in workloads_of(name):
+        if not branch.carries(label):
+            continue
+        branch = branch.marked(label, f"{name} has one series a {label}")
+        if not names_workload(label):  # uuid of a compute unit
+            branch = branch._replace(stands_for=(*branch.stands_for, (label, "compute_unit")))
+    return branch
+
+
+def _of_nodes(branch: Branch) -> Branch:
+    """Series of nodes: a label that somebody put on the node chooses nodes, and no workload."""
+    selects = tuple(each for each in branch.selects if not is_label_of_object(each[0]))
+    return branch._replace(selects=selects, of_nodes=True)
 
 
 def _narrowed(branch: Branch, chosen: Chosen) -> Branch:

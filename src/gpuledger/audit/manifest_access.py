@@ -5,7 +5,7 @@ The exporter asks the API for the UID of every pod of its node, since the kubele
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -38,57 +38,95 @@ class Access:
     line: int = 0
 
 
+_EVERY_ACCOUNT = frozenset({"system:serviceaccounts", "system:authenticated"})
+"""Groups that every service account is in (kubernetes.io, RBAC: service accounts are in groups of this prefix)."""
+
+_KNOWN_ROLES = ("cluster-admin", "view", "edit", "admin")
+"""ClusterRoles that every cluster has, and that read pods."""
+
+
 def access_to_pods(read: Iterable[Document], account: str, namespace: str) -> Access:
-    """What the texts say of one service account.
+    """What the texts say of one service account; rights of several bindings add up.
 
     Args:
         read: every document.
-        account: its name.
+        account: its name; ``default`` where it is empty.
         namespace: its namespace; empty where it is not known, and then any namespace of that name counts.
     """
     found = [node for document in read for node in objects(document)]
-    roles = {
-        (node.at("kind").text, node.at("metadata", "name").text): node
-        for node in found
-        if node.at("kind").text in ("ClusterRole", "Role")
-    }
-    narrow = None
+    roles = {node.at("metadata", "name").text: node for node in found if node.at("kind").text == "ClusterRole"}
+    account = account or "default"
+    granted: list[Node] = []
+    unseen = narrow = None
     for node in found:
         kind = node.at("kind").text
         if kind not in ("ClusterRoleBinding", "RoleBinding") or not _binds(node, account, namespace):
             continue
         name = node.at("roleRef", "name").text
-        role = roles.get((node.at("roleRef", "kind").text or "ClusterRole", name))
         if kind == "RoleBinding":
             why = f"RoleBinding {node.at('metadata', 'name').text} reaches one namespace, and GPUs are held in all"
             narrow = Access(reading=Reading.DENIED, why=why, line=node.line)
-        elif role is None:
-            known = name in ("cluster-admin", "view", "edit", "admin")
-            reading = Reading.ALLOWED if known else Reading.UNSEEN
-            return Access(reading=reading, why=f"bound to ClusterRole {name}, which is not here", line=node.line)
-        elif _reads_pods(role):
-            return Access(reading=Reading.ALLOWED, why=f"ClusterRole {name}", line=role.line)
+        elif name in roles:
+            granted.append(roles[name])
+        elif name in _KNOWN_ROLES:
+            return Access(reading=Reading.ALLOWED, why=f"bound to ClusterRole {name}", line=node.line)
         else:
-            why = f"ClusterRole {name} does not let it get, list and watch pods"
-            narrow = Access(reading=Reading.DENIED, why=why, line=role.line)
-    if narrow is not None:
-        return narrow
-    return Access(reading=Reading.UNSEEN, why=f"no binding of the account {account or 'default'} is in these files")
+            why = f"bound to ClusterRole {name}, which is not here"
+            unseen = Access(reading=Reading.UNSEEN, why=why, line=node.line)
+    if granted:
+        names = ", ".join(role.at("metadata", "name").text for role in granted)
+        if _read_pods(granted, roles.values()):
+            return Access(reading=Reading.ALLOWED, why=f"ClusterRole {names}", line=granted[0].line)
+        why = f"ClusterRole {names} does not let it get, list and watch pods"
+        narrow = Access(reading=Reading.DENIED, why=why, line=granted[0].line)
+    why = f"no binding of the account {account} is in these files"
+    if others := sorted(set(_elsewhere(found, account)) - {namespace}):
+        why += f"; one of that name in {', '.join(others[:3])} is bound"
+    return unseen or narrow or Access(reading=Reading.UNSEEN, why=why)
+
+
+def _elsewhere(found: Iterable[Node], account: str) -> Iterator[str]:
+    """Namespaces in which an account of that name is bound: often the place of a typing error."""
+    for node in found:
+        if node.at("kind").text == "ClusterRoleBinding":
+            for subject in node.at("subjects").entries:
+                if subject.at("name").text == account and subject.at("namespace").text:
+                    yield subject.at("namespace").text
 
 
 def _binds(binding: Node, account: str, namespace: str) -> bool:
-    for subject in binding.at("subjects").entries:
-        where = subject.at("namespace").text
-        if subject.at("name").text == (account or "default") and (not namespace or not where or where == namespace):
-            return subject.at("kind").text in ("ServiceAccount", "")
-    return False
+    """Whether a subject of it is the account: by its name, as a user, or by a group that it is in."""
+    return any(_is_subject(subject, account, namespace) for subject in binding.at("subjects").entries)
 
 
-def _reads_pods(role: Node) -> bool:
+def _is_subject(subject: Node, account: str, namespace: str) -> bool:
+    kind, name, where = subject.at("kind").text, subject.at("name").text, subject.at("namespace").text
+    if kind == "Group":
+        place = name.removeprefix("system:serviceaccounts:")
+        return name in _EVERY_ACCOUNT or (place != name and namespace in ("", place))
+    if kind == "User":
+        place, _, user = name.removeprefix("system:serviceaccount:").partition(":")
+        return name.startswith("system:serviceaccount:") and user == account and namespace in ("", place)
+    return kind in ("ServiceAccount", "") and name == account and (not namespace or where in ("", namespace))
+
+
+def _read_pods(granted: Iterable[Node], every: Iterable[Node]) -> bool:
+    """Whether roles together let one get, list and watch pods."""
     verbs: set[str] = set()
-    for rule in role.at("rules").entries:
-        groups = {entry.text for entry in rule.at("apiGroups").entries}
-        resources = {entry.text for entry in rule.at("resources").entries}
-        if groups & {"", "*"} and resources & {"pods", "*"} and not rule.at("resourceNames").is_there:
-            verbs |= {entry.text for entry in rule.at("verbs").entries}
+    for role in granted:
+        for rule in (*role.at("rules").entries, *_aggregated(role, every)):
+            groups = {entry.text for entry in rule.at("apiGroups").entries}
+            resources = {entry.text for entry in rule.at("resources").entries}
+            if groups & {"", "*"} and resources & {"pods", "*"} and not rule.at("resourceNames").is_there:
+                verbs |= {entry.text for entry in rule.at("verbs").entries}
     return "*" in verbs or verbs >= VERBS
+
+
+def _aggregated(role: Node, every: Iterable[Node]) -> Iterator[Node]:
+    """The rules of the roles that a role gathers by their labels; the cluster writes them into it."""
+    for selector in role.at("aggregationRule", "clusterRoleSelectors").entries:
+        wanted = [(key, value.text) for key, value in selector.at("matchLabels").pairs]
+        for other in every:
+            labels = other.at("metadata", "labels")
+            if wanted and all(labels.at(key).text == value for key, value in wanted):
+                yield from other.at("rules").entries

@@ -140,6 +140,13 @@ REJECTED = AuditCheck(
     fix="Give the namespace an exception with an owner and an end: --draft plain or --draft kyverno.",
     level=Level.ERROR,
 )
+CONSTRAINED = AuditCheck(
+    id="manifests/constrained",
+    verdict="constrained",
+    rule="On OpenShift, a SecurityContextConstraints that the exporter's account may use admits its pod.",
+    fix="Set allowHostPID: true and what else is told in the constraint of its account, for this account alone.",
+    level=Level.ERROR,
+)
 EXCEPTION_UNSIGNED = AuditCheck(
     id="manifests/exception-unsigned",
     verdict="exception-unsigned",
@@ -165,6 +172,6 @@ UNDECIDABLE = AuditCheck(
 CHECKS: tuple[AuditCheck, ...] = (
     KUBERNETES_OFF, ONE_POD_PER_GPU, NO_HOST_PID, NO_POD_UID, NO_TOKEN, NO_ACCESS, ACCESS_UNSEEN, NO_POD_RESOURCES,
     RESOURCE_NAMES, RESOURCE_NAMES_UNSET, TOO_OLD, VERSION_UNKNOWN, DRA_OFF, OLD_NAMES, FAKE_GPUS, NO_PROFILING,
-    RENAMED_LABELS, REJECTED, NEEDS_PRIVILEGED, EXCEPTION_UNSIGNED, EXCEPTION_OVER, UNDECIDABLE,
+    RENAMED_LABELS, REJECTED, CONSTRAINED, NEEDS_PRIVILEGED, EXCEPTION_UNSIGNED, EXCEPTION_OVER, UNDECIDABLE,
 )  # fmt: skip
 """Every check of this audit."""

@@ -9,6 +9,9 @@ from gpuledger.audit import manifest_checks as checks
 from gpuledger.audit.documents import Document, Kind, objects
 from gpuledger.model.findings import Finding, Where
 
+_MONITORS = ("ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape")
+"""Of Prometheus' operator and of VictoriaMetrics', which spell honorLabels alike."""
+
 
 def renamed_labels(document: Document) -> Iterator[Finding]:
     """ServiceMonitors and values through which Prometheus renames the exporter's pod label (#27, #340)."""
@@ -17,7 +20,7 @@ def renamed_labels(document: Document) -> Iterator[Finding]:
         kind = node.at("kind").text
         name = document.shown(node.at("metadata", "name").text)
         where = Where(path=document.path, line=node.line, name=f"{kind} {name}".strip())
-        if kind in ("ServiceMonitor", "PodMonitor"):
+        if kind in _MONITORS:
             ends = (*node.at("spec", "endpoints").entries, *node.at("spec", "podMetricsEndpoints").entries)
             text = f"{name} {' '.join(value.text for _, value in node.at('spec', 'selector', 'matchLabels').pairs)}"
             if "dcgm" in text:

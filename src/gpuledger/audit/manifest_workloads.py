@@ -9,8 +9,8 @@ Sources: the charts' own templates (dcgm-exporter 4.8.2, gpu-operator 0800_daemo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from gpuledger.audit.documents import NOTHING, Document, Kind, Node, documents, objects
 from gpuledger.audit.manifest_parameters import with_parameters
@@ -23,6 +23,12 @@ POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 _WORKLOADS = ("DaemonSet", "Deployment", "StatefulSet", "Pod", "Job", "ReplicaSet")
 _EXPORTER = re.compile(r"dcgm[-_]?exporter", re.IGNORECASE)
 _CHARTS = ("dcgm-exporter", "gpu-operator")
+_CLOUDWATCH = ("neuronMonitor", "gpuNodeLabelKey", "gpuInstances", "containerLogs")
+"""Keys of the chart amazon-cloudwatch-observability, which has a dcgmExporter of its own."""
+
+UNJUDGED = ("patch", "made-elsewhere")
+"""Verdicts of what may well be an exporter: it is told as not judged, never passed over."""
+
 _CHART_KEYS = frozenset(["kubeletPath", "kubernetesDRA", "hostPID", "arguments", "extraEnv", "kubernetes"])
 
 
@@ -40,6 +46,7 @@ class Exporter:
         container: the exporter's own.
         access: True where a chart makes the account's rights to read pods; None where texts must show them.
         from_values: whether a chart makes the pod, so that what is not said has the chart's default.
+        chart: name and version of the chart that a release pins; empty where none does.
     """
 
     document: Document
@@ -51,11 +58,13 @@ class Exporter:
     container: Node
     access: bool | None = None
     from_values: bool = False
+    chart: tuple[str, str] = ("", "")
 
     @property
     def title(self) -> str:
         """How findings name it."""
-        return f"{self.form} {self.name}".rstrip()
+        built = f" built by {self.document.built_by}" if self.document.built_by else ""
+        return f"{self.form} {self.name}".rstrip() + built
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +75,7 @@ class Other:
         document: the document it stands in.
         line: where it begins.
         name: what it is called.
-        verdict: ``not-an-exporter``, ``patch`` or ``switched-off``.
+        verdict: ``not-an-exporter``, ``patch``, ``switched-off``, ``undecidable``, ``made-elsewhere`` or ``no-pods``.
         why: in one sentence.
     """
 
@@ -89,21 +98,31 @@ def exporters(document: Document) -> tuple[tuple[Exporter | Other, ...], tuple[P
             found.append(
                 _of_operator(document, node.at("spec", "dcgmExporter"), "ClusterPolicy", _name(document, node))
             )
+        elif kind and (kind == "DcgmExporter" or node.at("spec", "dcgmExporter").is_there):
+            why = f"the operator of {kind} makes a DaemonSet of it that is not known here"
+            found.append(_not_here(document, node.line, f"{kind} {_name(document, node)}", why))
         elif kind == "HelmRelease":
             chart = node.at("spec", "chart", "spec", "chart").text
             values, name = _for_chart(node.at("spec", "values"), chart, node.line), _name(document, node)
             parts = list(_of_values(document, values, _namespace(node), f"{name} spec.values", chart))
+            parts = _pinned(parts, chart, node.at("spec", "chart", "spec", "version").text)
             if parts and (sources := [entry.at("name").text for entry in node.at("spec", "valuesFrom").entries]):
                 parts, wrong = _elsewhere(document, node.line, name, ", ".join(sources))
                 unread += wrong
-            found += parts
+            found += parts or _other_chart(document, node.line, name, chart)
         elif kind == "Application":
             inside, wrong = _of_application(document, node)
             found += inside
             unread += wrong
         elif not kind and not node.at("apiVersion").is_there:
             found += _of_values(document, node, "", "")
+    unread += [_unjudged(part) for part in found if isinstance(part, Other) and part.verdict in UNJUDGED]
     return tuple(found), tuple(unread)
+
+
+def _unjudged(other: Other) -> Problem:
+    where = f"{other.document.path}:{other.line}"
+    return Problem(code=other.verdict, message=f"{other.name}: {other.why}", where=where)
 
 
 def _workload(document: Document, node: Node) -> Exporter | Other:
@@ -156,11 +175,19 @@ def _of_application(document: Document, node: Node) -> tuple[list[Exporter | Oth
         if helm.at("parameters").entries and values.kind is not Kind.TEXT:
             values, form = with_parameters(values, helm.at("parameters")), f"{name} helm"
         parts = list(_of_values(read, _for_chart(values, chart, source.line), namespace, form, chart))
+        parts = _pinned(parts, chart, source.at("targetRevision").text)
         if parts and (elsewhere := [entry.text for entry in helm.at("valueFiles").entries]):
             parts, more = _elsewhere(document, source.line, name, ", ".join(elsewhere))
             unread += more
-        found += parts
+        found += parts or _other_chart(document, source.line, name, chart)
     return found, unread
+
+
+def _pinned(parts: list[Exporter | Other], chart: str, version: str) -> list[Exporter | Other]:
+    """Exporters with the chart that a release pins; a chart that holds others pins none of theirs."""
+    if chart not in _CHARTS:
+        return parts
+    return [replace(part, chart=(chart, version)) if isinstance(part, Exporter) else part for part in parts]
 
 
 def _for_chart(values: Node, chart: str, line: int) -> Node:
@@ -177,6 +204,19 @@ def _elsewhere(document: Document, line: int, name: str, files: str) -> tuple[li
     return [told], [Problem(code="values-elsewhere", message=f"{name}: {why}", where=f"{document.path}:{line}")]
 
 
+def _not_here(document: Document, line: int, name: str, why: str) -> Other:
+    """An exporter that something makes whose ways are not known: what it makes can be audited."""
+    made = "audit what it makes: kubectl get daemonset,clusterrole,clusterrolebinding -A -o yaml"
+    return Other(document=document, line=line, name=name, verdict="made-elsewhere", why=f"{why}; {made}")
+
+
+def _other_chart(document: Document, line: int, release: str, chart: str) -> list[Exporter | Other]:
+    """A release of a chart that is called an exporter's, and is none of those that are known."""
+    if not _EXPORTER.search(document.shown(chart)) or chart in _CHARTS:
+        return []
+    return [_not_here(document, line, f"release {release}", f"the chart {document.shown(chart)} is not known here")]
+
+
 def _of_values(
     document: Document, values: Node, namespace: str, name: str, chart: str = ""
 ) -> Iterator[Exporter | Other]:
@@ -184,6 +224,14 @@ def _of_values(
     if values.kind is not Kind.MAPPING:
         return
     operator = values.at("dcgmExporter")
+    if operator.is_there and any(values.at(key).is_there for key in _CLOUDWATCH):
+        why = "the operator of CloudWatch's observability makes the exporter"
+        yield _not_here(document, operator.line, f"values of CloudWatch {name}".strip(), why)
+        return
+    for key, service in values.at("services").pairs:
+        if _EXPORTER.search(f"{key} {document.shown(service.at('image').text)}") and service.kind is Kind.MAPPING:
+            why = "a service of Docker Compose: there is no kubelet to ask, so no figure has a pod"
+            yield Other(document=document, line=service.line, name=f"service {key}", verdict="no-pods", why=why)
     if operator.kind is Kind.MAPPING or chart == "gpu-operator":
         given = operator if operator.is_there else Node(kind=Kind.MAPPING, line=values.line)
         yield _of_operator(document, given, "values of the gpu-operator chart", name, namespace)
@@ -341,13 +389,3 @@ def _namespace(node: Node) -> str:
     return (
         "" if namespace.opaque or not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", namespace.text) else namespace.text
     )
-
-
-def config_maps(read: Iterable[Document]) -> dict[str, Node]:
-    """``data`` of every ConfigMap of the texts, by name."""
-    return {
-        node.at("metadata", "name").text: node.at("data")
-        for document in read
-        for node in objects(document)
-        if node.at("kind").text == "ConfigMap"
-    }

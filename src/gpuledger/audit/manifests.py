@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuledger.audit import manifest_checks as checks
-from gpuledger.audit.documents import NOTHING, Document, Node, documents, objects
+from gpuledger.audit.documents import NOTHING, Document, Node, documents
 from gpuledger.audit.exception_drafts import ENFORCE, OWNER, UNTIL, DraftKind, Exempted, draft
+from gpuledger.audit.exporter_scrape import listed
+from gpuledger.audit.kustomize import built
 from gpuledger.audit.manifest_access import Reading, access_to_pods
+from gpuledger.audit.manifest_constraints import forbidden
 from gpuledger.audit.manifest_monitors import renamed_labels
 from gpuledger.audit.manifest_settings import (
     COLLECTORS,
@@ -28,10 +31,10 @@ from gpuledger.audit.manifest_settings import (
     Setting,
     settings_of,
 )
-from gpuledger.audit.manifest_workloads import Exporter, Other, config_maps, exporters
+from gpuledger.audit.manifest_workloads import UNJUDGED, Exporter, Other, exporters
+from gpuledger.audit.manifest_world import World, worlds_of
 from gpuledger.audit.pod_security import Breach, PodLevel, breaches, level_of, rejects
-from gpuledger.audit.resource_names import renamed_resources, uses_claims
-from gpuledger.audit.versions import MAPS_PROCESSES, exporter_version
+from gpuledger.audit.versions import MAPS_PROCESSES, chart_version, exporter_version
 from gpuledger.errors import Misconfigured
 from gpuledger.model.findings import AuditCheck, AuditReport, Finding, Level, Looked, Where, Written
 from gpuledger.model.moments import parse_moment
@@ -78,33 +81,37 @@ def audit_manifests(texts: Sequence[Written], *, now_us: int, wanted: WantedDraf
         found, wrong = documents(written)
         read += found
         unread += wrong
+    made = built(read)
+    unread += made.unread
     looked: list[Looked] = []
     findings: list[Finding] = []
     exempted: list[Exempted] = []
-    world = _World(read, now_us)
-    for document in read:
+    worlds = worlds_of(made.documents, now_us)
+    for document in made.documents:
         parts, wrong = exporters(document)
         unread += wrong
         for part in parts:
+            if isinstance(part, Other) and part.verdict in UNJUDGED:
+                continue  # among those that were not read
             if isinstance(part, Other):
                 where = Where(path=document.path, line=part.line, name=part.name)
                 looked.append(Looked(where=where, verdict=part.verdict, why=part.why))
                 continue
-            judged = _Judgement(part, world)
+            judged = _Judgement(part, worlds[document.built_by])
             findings += judged.findings
             looked.append(judged.looked())
             kind = part.form if not part.from_values else "DaemonSet"
-            made = part.container.at("name").text  # the operator gives its DaemonSet the name of the container
-            name = part.name if not part.from_values else made if made == "nvidia-dcgm-exporter" else ""
+            own = part.container.at("name").text  # the operator gives its DaemonSet the name of the container
+            name = part.name if not part.from_values else own if own == "nvidia-dcgm-exporter" else ""
             exempted.append(Exempted(kind=kind, name=name, namespace=part.namespace, breaches=judged.breaches))
         findings += list(renamed_labels(document))
     steps = dict.fromkeys(finding.advice for finding in findings if finding.check.level is not Level.NOTE)
     return AuditReport(
         audit="manifests",
-        looked=tuple(looked),
+        looked=(*looked, *made.looked),
         findings=tuple(findings),
         unread=tuple(unread),
-        facts=_facts(exempted),
+        facts=_facts(exempted, made.elsewhere),
         checklist=tuple(steps),
         draft="" if wanted is None else _drafted(exempted, wanted, now_us),
         checks=CHECKS,
@@ -118,9 +125,10 @@ def _drafted(exempted: list[Exempted], wanted: WantedDraft, now_us: int) -> str:
     )  # fmt: skip
 
 
-def _facts(exempted: list[Exempted]) -> tuple[tuple[str, str], ...]:
+def _facts(exempted: list[Exempted], elsewhere: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    more = (("kustomize resources that are not here", listed(elsewhere)),) if elsewhere else ()
     if not exempted:
-        return (("exporters", "none: no manifest here exports DCGM's figures"),)
+        return (("exporters", "none: no manifest here exports DCGM's figures"), *more)
     levels = dict.fromkeys(level_of(each.breaches).value for each in exempted)
     return (
         ("Pod Security level that admits them", ", ".join(levels)),
@@ -128,32 +136,8 @@ def _facts(exempted: list[Exempted]) -> tuple[tuple[str, str], ...]:
             "per pod at best",
             "DCGM_FI_DEV_GPU_UTIL and DCGM_FI_DEV_FB_USED; every other figure on a pod stays the device's",
         ),
+        *more,
     )
-
-
-class _World:
-    """What all texts together say.
-
-    Args:
-        read: every document.
-        now_us: the present.
-    """
-
-    def __init__(self, read: Sequence[Document], now_us: int) -> None:
-        self.read = read
-        self.now_us = now_us
-        self.config_maps = config_maps(read)
-        self.renamed = renamed_resources(read)
-        self.claims = uses_claims(read)
-        self.namespaces: dict[str, tuple[Document, Node]] = {}
-        self.accounts: dict[str, Node] = {}
-        for document in read:
-            for node in objects(document):
-                name = node.at("metadata", "name").text
-                if node.at("kind").text == "Namespace":
-                    self.namespaces[name] = (document, node)
-                elif node.at("kind").text == "ServiceAccount":
-                    self.accounts[name] = node
 
 
 class _Judgement:
@@ -164,10 +148,10 @@ class _Judgement:
         world: what all texts say.
     """
 
-    def __init__(self, exporter: Exporter, world: _World) -> None:
+    def __init__(self, exporter: Exporter, world: World) -> None:
         self._exporter = exporter
         self._world = world
-        self._settings = settings_of(exporter.container, exporter.document, world.config_maps)
+        self._settings = settings_of(exporter.container, exporter.document, world.config_maps(exporter.namespace))
         self._undecided: list[str] = []
         self.breaches = _needed(exporter.pod)
         self.findings: list[Finding] = []
@@ -252,7 +236,7 @@ class _Judgement:
         exporter, pod = self._exporter, self._exporter.pod
         account = pod.at("serviceAccountName").text or pod.at("serviceAccount").text
         token = pod.at("automountServiceAccountToken")
-        inherited = self._world.accounts.get(account, NOTHING).at("automountServiceAccountToken")
+        inherited = self._world.account(account, exporter.namespace).at("automountServiceAccountToken")
         if self._told("automountServiceAccountToken", token):
             effective = token if token.is_there else inherited
             if effective.truth is False:
@@ -319,6 +303,9 @@ class _Judgement:
         image = self._exporter.container.at("image")
         shown = self._exporter.document.shown(image.text)
         version = exporter_version(image.text)
+        if ":" not in image.text.rpartition("/")[2]:  # the chart's own
+            version = chart_version(*self._exporter.chart)
+            shown = " ".join(("chart", *self._exporter.chart)) if version else shown
         if version is None:
             self._strike(
                 checks.VERSION_UNKNOWN, image.line, f"the image {shown or '(not set)'} does not tell its version"
@@ -357,6 +344,11 @@ class _Judgement:
             self._strike(checks.NEEDS_PRIVILEGED, self.breaches[0].line, message, *said)
         if document is not None and enforced == "privileged":
             self._exception(document, namespace)
+        account = exporter.pod.at("serviceAccountName").text or exporter.pod.at("serviceAccount").text
+        if found := forbidden(self._world.constraints, exporter.pod, account, exporter.namespace):
+            name = found[0].at("metadata", "name").text
+            message = f"OpenShift does not make its pods: the constraint {name} forbids what they need"
+            self._strike(checks.CONSTRAINED, 0, message, *found[1])
 
     def _exception(self, document: Document, namespace: Node) -> None:
         name = namespace.at("metadata", "name").text

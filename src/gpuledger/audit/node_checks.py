@@ -102,6 +102,41 @@ HELD_FOR_OTHERS = AuditCheck(
     fix="Name holders by the scheduler's own annotations; the kubelet knows only its reservation pods.",
     level=Level.WARNING,
 )
+UNREADABLE = AuditCheck(
+    id="nodes/unreadable-number",
+    verdict="unreadable-number",
+    rule="Counts and replicas, in labels and in what the kubelet offers, are whole numbers.",
+    fix="Let gpu-feature-discovery write its labels again (delete the wrong one); nobody else should set them.",
+    level=Level.ERROR,
+)
+PARTS = AuditCheck(
+    id="nodes/parts-by-memory",
+    verdict="parts-by-memory",
+    rule="A share of a device is one number, which labels and resources tell: one of so many replicas.",
+    fix="Meter its pods by what each asked for (a share of its own in the transition), never by a rate per replica.",
+    level=Level.WARNING,
+)
+OTHER_MAKERS = AuditCheck(
+    id="nodes/other-makers",
+    verdict="other-makers",
+    rule="Every accelerator of the cluster is one that is metered here: NVIDIA's.",
+    fix="Say in reports that these devices are not in them; their reservation can be imported as transitions.",
+    level=Level.NOTE,
+)
+TO_MACHINES = AuditCheck(
+    id="nodes/to-virtual-machines",
+    verdict="to-virtual-machines",
+    rule="Whoever computes on a device of the node is a process or pod of the node.",
+    fix="Meter the reservation of the virtual machine; an agent inside it sees who computes there.",
+    level=Level.NOTE,
+)
+GIVEN_NAME = AuditCheck(
+    id="nodes/given-name",
+    verdict="given-name",
+    rule="GPUs are offered as nvidia.com/gpu, nvidia.com/gpu.shared or nvidia.com/mig-*.",
+    fix="Give the name to NVIDIA_RESOURCE_NAMES of the exporter, else pods that hold such a device get no label.",
+    level=Level.NOTE,
+)
 NOT_READY = AuditCheck(
     id="nodes/not-ready",
     verdict="not-ready",
@@ -133,7 +168,7 @@ TWICE = AuditCheck(
 
 CHECKS: tuple[AuditCheck, ...] = (
     MIXED_REPLICAS, LABEL_MISMATCH, SPELLING, CONTRADICTION, UNMARKED, MIG_TIME_SLICED, MPS_WITH_MIG, MANY_REPLICAS,
-    MANY_ASKED, CONFIG_NOT_APPLIED, DRA_EXPORTER, DRA_SHARED, HELD_FOR_OTHERS, DEVICES_MISSING, NOT_READY, UNLABELLED,
-    MIG_UNSETTLED, TWICE,
+    MANY_ASKED, CONFIG_NOT_APPLIED, DRA_EXPORTER, DRA_SHARED, HELD_FOR_OTHERS, UNREADABLE, PARTS, DEVICES_MISSING,
+    NOT_READY, UNLABELLED, MIG_UNSETTLED, TWICE, GIVEN_NAME, TO_MACHINES, OTHER_MAKERS,
 )  # fmt: skip
 """Every check of this audit."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gpuledger.audit import node_checks as checks
 from gpuledger.audit.documents import Document, Kind, Node, documents, objects
 from gpuledger.audit.versions import Version, exporter_version
+from gpuledger.model.devices import class_name
 from gpuledger.model.findings import Finding, Where, Written
 
 _SHARED = re.compile(r"nvidia\.com/.+\.shared")
@@ -68,7 +69,9 @@ def _configs(document: Document) -> Iterator[tuple[str, Node, str]]:
         if not kind and node.at("sharing").kind is Kind.MAPPING:
             yield "", node, "device plugin config"
         elif kind == "ConfigMap":
-            yield from _keyed(document, node.at("data"), f"ConfigMap {node.at('metadata', 'name').text}")
+            yield from _keyed(
+                document, node.at("data"), f"ConfigMap {document.shown(node.at('metadata', 'name').text)}"
+            )
         elif not kind:
             for place in (("devicePlugin", "config", "data"), ("config", "map"), ("config", "data")):
                 yield from _keyed(document, node.at(*place), "values")
@@ -116,7 +119,7 @@ def judge_pods(document: Document, shared_nodes: dict[str, set[str]]) -> Iterato
         shared_nodes: names of nodes with the resources that they share under the plain name.
     """
     for node in objects(document):
-        kind, name = node.at("kind").text, node.at("metadata", "name").text
+        kind, name = node.at("kind").text, document.shown(node.at("metadata", "name").text)
         where = Where(path=document.path, line=node.at("metadata", "name").line or node.line, name=f"{kind} {name}")
         if kind in ("ResourceClaim", "ResourceClaimTemplate"):
             yield from _judge_claim(node, where)
@@ -186,9 +189,9 @@ def running_exporters(read: Sequence[Document]) -> Iterator[tuple[Where, Version
             for container in pod.at("containers").entries:
                 image = container.at("image")
                 if "dcgm-exporter" in image.text:
-                    name = f"{kind} {node.at('metadata', 'name').text}"
+                    name = f"{kind} {document.shown(node.at('metadata', 'name').text)}"
                     where = Where(path=document.path, line=image.line, name=name)
-                    yield where, exporter_version(image.text), image.text, pod.at("nodeName").text
+                    yield where, exporter_version(image.text), document.shown(image.text), pod.at("nodeName").text
 
 
 def slices_by_node(read: Sequence[Document]) -> dict[str, tuple[Where, str]]:
@@ -201,3 +204,21 @@ def slices_by_node(read: Sequence[Document]) -> dict[str, tuple[Where, str]]:
                 where = Where(path=document.path, line=name.line or node.line, name=f"ResourceSlice of {name.text}")
                 slices.setdefault(name.text, (where, node.at("apiVersion").text))
     return slices
+
+
+def sliced(node: Node) -> dict[str, int]:
+    """Devices of a resource slice of NVIDIA's driver by class; none for another object.
+
+    Args:
+        node: any object.
+    """
+    classes: dict[str, int] = {}
+    if node.at("kind").text == "ResourceSlice" and node.at("spec", "driver").text == "gpu.nvidia.com":
+        for device in node.at("spec", "devices").entries:
+            told = device.at("attributes") if device.at("attributes").is_there else device.at("basic", "attributes")
+            product = told.at("productName", "string").text
+            name = class_name(product, told.at("profile", "string").text) if product else "UNKNOWN class"
+            if device.at("consumesCounters").is_there and "/" in name:
+                name = f"{name}, possible partitions"  # each shuts others out: they are not there all at once
+            classes[name] = classes.get(name, 0) + 1
+    return classes

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuledger.audit.documents import Document, Node
+from gpuledger.audit.node_others import Parts, given_names, parts_of
 from gpuledger.audit.versions import Version, exporter_version
 from gpuledger.model.devices import class_name
 from gpuledger.model.findings import Where
+from gpuledger.model.problem import Problem
 
 DOMAIN = "nvidia.com/"
 
@@ -25,8 +27,9 @@ POOL_LABELS = (
 """Labels by which clusters name their pools; the first that a node has counts."""
 
 CLOUD_PRODUCTS = (
-    "cloud.google.com/gke-accelerator", "eks.amazonaws.com/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-name",
-    "k8s.amazonaws.com/accelerator", "node.kubernetes.io/instance-type",
+    "cloud.google.com/gke-accelerator", "cloud.google.com/gke-gpu-partition-size",
+    "eks.amazonaws.com/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-name", "k8s.amazonaws.com/accelerator",
+    "node.kubernetes.io/instance-type",
 )  # fmt: skip
 """Labels by which clouds name a card or a machine, in words of their own; no class of the driver's."""
 
@@ -50,6 +53,8 @@ class Offer:
         capacity: of both names together.
         line: of the product label, else of what is offered.
         offered_line: of what is offered.
+        alias: the name under which it is offered, where somebody gave it another one; empty for its own.
+        unread: counts and replicas that are no whole numbers: name, what stands there, line.
     """
 
     key: str
@@ -61,6 +66,8 @@ class Offer:
     capacity: int
     line: int
     offered_line: int
+    alias: str = ""
+    unread: tuple[tuple[str, str, int], ...] = ()
 
     @property
     def offered(self) -> int:
@@ -106,6 +113,8 @@ class GpuNode:
         strategy: of MIG: ``none``, ``single``, ``mixed``; may be empty.
         sharing: ``time-slicing``, ``mps``, ``none``, or empty where an older version does not say.
         exporters: versions of the exporter whose images lie on it, newest last.
+        parts: where a scheduler gives its devices out in parts; None where it does not.
+        allocatable: what the kubelet offers, as written.
     """
 
     where: Where
@@ -117,6 +126,8 @@ class GpuNode:
     strategy: str
     sharing: str
     exporters: tuple[Version, ...]
+    parts: Parts | None
+    allocatable: Node
 
     def label(self, key: str) -> str:
         """A label of NVIDIA's domain; empty where it is not there."""
@@ -146,6 +157,22 @@ def class_of(offer: Offer, parent: str) -> str:
 
 def _profile(offer: Offer) -> str:
     return offer.key.removeprefix("mig-") if offer.key != "gpu" else ""
+
+
+def template_problem(document: Document, node: Node) -> tuple[Problem, ...]:
+    """Why a Node of a template is not judged: its labels and resources are not known before they are filled in."""
+    if not document.is_template:
+        return ()
+    message = "a Node of a template says nothing before it is filled: helm template ... | gpuledger audit nodes -"
+    return (Problem(code="template", message=message, where=f"{document.path}:{node.line}"),)
+
+
+def described(document: Document, node: Node) -> tuple[Problem, ...]:
+    """What ``kubectl describe`` prints looks like YAML and is none of the API's objects."""
+    if node.at("kind").is_there or not (node.at("Labels").is_there and node.at("Allocatable").is_there):
+        return ()
+    message = "this is what kubectl describe prints: kubectl get nodes -o json | gpuledger audit nodes -"
+    return (Problem(code="described", message=message, where=f"{document.path}:{node.line}"),)
 
 
 def gpu_node(document: Document, node: Node, pool_label: str = "") -> GpuNode | None:
@@ -180,6 +207,7 @@ def gpu_node(document: Document, node: Node, pool_label: str = "") -> GpuNode | 
         pool=next((labels[key][0] for key in (pool_label, *POOL_LABELS) if key in labels), ""),
         strategy=labels.get(f"{DOMAIN}mig.strategy", ("", 0))[0],
         sharing=_sharing(labels), exporters=tuple(sorted(versions)),
+        parts=parts_of(allocatable, node.at("metadata", "annotations")), allocatable=allocatable,
     )  # fmt: skip
 
 
@@ -192,24 +220,53 @@ def _sharing(labels: dict[str, tuple[str, int]]) -> str:
     return "mps" if labels.get(f"{DOMAIN}mps.capable", ("", 0))[0] == "true" else ""
 
 
+_SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+def quantity(text: str) -> int | None:
+    """A whole number as Kubernetes writes quantities (``8``, ``1k``); None where it is none.
+
+    Args:
+        text: as the kubelet prints it.
+    """
+    found = re.fullmatch(r"(\d{1,9})([kMG]i?|Ki)?", text)
+    return int(found[1]) * _SUFFIXES[found[2] or ""] if found else None
+
+
 def _offers(labels: dict[str, tuple[str, int]], allocatable: Node, capacity: Node) -> Iterator[Offer]:
-    offered = {key: (value.whole, value.line) for key, value in allocatable.pairs}
-    held = {key: value.whole for key, value in capacity.pairs}
+    offered = {key: (quantity(value.text), value.line) for key, value in allocatable.pairs}
+    held = {key: quantity(value.text) for key, value in capacity.pairs}
+    written = {key: (value.text, value.line) for key, value in (*capacity.pairs, *allocatable.pairs)}
+    given = next(given_names(allocatable), None)
     keys = [found[1] for key in (*offered, *held) if (found := _RESOURCE.fullmatch(key))]
     keys += [found[1] for key in labels if (found := re.fullmatch(r"nvidia\.com/(gpu|mig-\d+g\..+?)\.product", key))]
+    keys += ["gpu"] if given else []
     for key in dict.fromkeys(keys):
         label = f"{DOMAIN}{key}"
         plain, plain_line = offered.get(label, (None, 0))
         shared, shared_line = offered.get(f"{label}.shared", (None, 0))
+        alias = ""
+        if key == "gpu" and given and not plain and not shared:
+            alias, (plain, plain_line) = given[0], offered[given[0]]
+            if alias.endswith(".shared"):
+                plain, plain_line, shared, shared_line = None, 0, plain, plain_line
         product, line = labels.get(f"{label}.product", ("", 0))
         replicas = _whole(labels, f"{label}.replicas")
         if replicas is None and key == "gpu":
             replicas = _whole(labels, _GKE_SHARES)
+        counted = (f"{label}.count", f"{label}.replicas")
+        unread = [(name, *labels[name]) for name in counted if name in labels and _whole(labels, name) is None]
+        unread += [
+            (name, *written[name])
+            for name in (label, f"{label}.shared", alias)
+            if name in written and quantity(written[name][0]) is None
+        ]
         yield Offer(
             key=key, product=product, count=_whole(labels, f"{label}.count"),
             replicas=replicas, plain=plain, shared=shared,
-            capacity=(held.get(label) or 0) + (held.get(f"{label}.shared") or 0),
+            capacity=(held.get(alias or label) or 0) + (held.get(f"{label}.shared") or 0),
             line=line or plain_line or shared_line, offered_line=(shared_line if shared else plain_line) or line,
+            alias=alias, unread=tuple(unread),
         )  # fmt: skip
 
 

@@ -6,25 +6,43 @@ resource slices beside them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 
 from gpuledger.audit import node_checks as checks
 from gpuledger.audit.documents import Document, documents, objects
+from gpuledger.audit.kustomize import built
 from gpuledger.audit.node_configs import (
     Sharing,
     judge_pods,
     judge_sharing,
     running_exporters,
     sharings,
+    sliced,
     slices_by_node,
 )
-from gpuledger.audit.node_words import CLOUD_PRODUCTS, DOMAIN, GpuNode, Offer, class_of, gpu_node, product_parts
+from gpuledger.audit.node_others import is_other, other_devices, shown_others, to_machines
+from gpuledger.audit.node_pools import judge_configs, judge_pools, judge_spellings, judge_twice
+from gpuledger.audit.node_words import (
+    CLOUD_PRODUCTS,
+    DOMAIN,
+    GpuNode,
+    Offer,
+    class_of,
+    described,
+    gpu_node,
+    template_problem,
+)
 from gpuledger.audit.versions import FOLLOWS_SLICES
 from gpuledger.model.durations import several
 from gpuledger.model.findings import AuditCheck, AuditReport, Finding, Looked, Where, Written
 from gpuledger.model.problem import Problem
 
 CHECKS = checks.CHECKS
+
+_NO_NODES = Problem(
+    code="no-nodes", message="no Node is in these texts: kubectl get nodes -o json | gpuledger audit nodes -"
+)
 
 
 def audit_nodes(texts: Sequence[Written], *, pool_label: str = "") -> AuditReport:
@@ -40,45 +58,60 @@ def audit_nodes(texts: Sequence[Written], *, pool_label: str = "") -> AuditRepor
         found, wrong = documents(written)
         read += found
         unread += wrong
+    made = built(read, audit="nodes")
+    read, unread = list(made.documents), [*unread, *made.unread]
     nodes: list[GpuNode] = []
     looked: list[Looked] = []
-    without = 0
+    without = others = 0
     for document in read:
         for node in objects(document):
             if node.at("kind").text != "Node":
+                unread += described(document, node)
+                continue
+            if unfilled := template_problem(document, node):
+                unread += unfilled
                 continue
             known = gpu_node(document, node, pool_label)
-            without += known is None
+            without += known is None and not is_other(node)
+            others += known is None and is_other(node)
             nodes += [known] if known is not None else []
     shared = [sharing for document in read for sharing in sharings(document)]
     slices = slices_by_node(read)
     findings = [
         *(finding for node in nodes for finding in _judge_node(node, by_claims=node.name in slices)),
-        *_judge_pools(nodes),
-        *_judge_spellings(nodes),
-        *_judge_configs(nodes, shared),
-        *_judge_twice(nodes),
+        *other_devices(read),
+        *judge_pools(nodes),
+        *judge_spellings(nodes),
+        *judge_configs(nodes, shared),
+        *judge_twice(nodes),
         *(finding for sharing in shared for finding in judge_sharing(sharing)),
         *(finding for document in read for finding in judge_pods(document, _shared_nodes(nodes))),
         *_judge_slices(read, nodes),
     ]
+    findings = list({(each.check.id, each.where, each.message, each.evidence): each for each in findings}.values())
     findings.sort(key=lambda finding: (_order(texts, finding.where.path), finding.where.line))
     struck: dict[tuple[str, str], str] = {}
     for finding in findings:
         struck.setdefault((finding.where.path, finding.where.name), finding.check.verdict)
     for gpu in nodes:
-        verdict = struck.get((gpu.where.path, gpu.where.name), "fine")
-        looked.append(Looked(where=gpu.where, verdict=verdict, text=_shown(gpu)))
+        silent = not gpu.allocatable.is_there
+        verdict = struck.get((gpu.where.path, gpu.where.name), "cannot-tell" if silent else "fine")
+        why = "the text has no status of it: what it offers is UNKNOWN" if silent else ""
+        looked.append(Looked(where=gpu.where, verdict=verdict, why=why, text=_shown(gpu)))
     for sharing in shared:
         verdict = struck.get((sharing.where.path, sharing.where.name), "fine")
         looked.append(Looked(where=sharing.where, verdict=verdict, text=f"{sharing.resource} x {sharing.replicas}"))
-    looked += [Looked(where=where, verdict=struck.get((where.path, where.name), "fine")) for where in _beside(read)]
+    looked += [
+        Looked(where=where, verdict=struck.get((where.path, where.name), verdict), why=why, text=text)
+        for where, verdict, why, text in _beside(read, {gpu.name for gpu in nodes})
+    ]
     return AuditReport(
         audit="nodes",
         looked=tuple(looked),
         findings=tuple(findings),
         unread=tuple(unread),
-        facts=_facts(nodes, shared, without, _exporter_fact(read, nodes)),
+        notes=() if looked or without or unread else (_NO_NODES,),
+        facts=_facts(read, nodes, shared, without, others, _exporter_fact(read, nodes)),
         checklist=tuple(dict.fromkeys(finding.advice for finding in findings)),
         checks=CHECKS,
     )
@@ -88,22 +121,36 @@ def _order(texts: Sequence[Written], path: str) -> int:
     return next((place for place, written in enumerate(texts) if written.path == path), len(texts))
 
 
+def _product(node: GpuNode) -> str:
+    """What its devices are, by the label, else by the register of who gives out their parts."""
+    told = node.parts.products if node.parts else ()
+    return node.label("gpu.product") or (told[0] if len(told) == 1 else "")
+
+
 def _shown(node: GpuNode) -> str:
     return ", ".join(
-        f"{offer.offered} x {class_of(offer, node.label('gpu.product')) or offer.key}"
-        + (f" (1/{offer.shares} each)" if offer.shares > 1 else "")
+        f"{offer.offered} x {class_of(offer, _product(node))}"
+        + (" (parts)" if node.parts else f" (1/{offer.shares} each)" if offer.shares > 1 else "")
         for offer in node.offers
         if offer.offered or offer.count
     )
 
 
-def _beside(read: Sequence[Document]) -> Iterator[Where]:
-    """What else was judged: pods, claims, slices."""
+def _beside(read: Sequence[Document], known: Set[str]) -> Iterator[tuple[Where, str, str, str]]:
+    """What else was looked at, with a word for what no rule struck: pods, claims, slices, nodes of other devices."""
     for document in read:
         for node in objects(document):
             kind, name = node.at("kind").text, node.at("metadata", "name")
-            if kind in ("Pod", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"):
-                yield Where(path=document.path, line=name.line or node.line, name=f"{kind} {name.text}")
+            where = Where(path=document.path, line=name.line or node.line, name=f"{kind} {document.shown(name.text)}")
+            driver = node.at("spec", "driver").text
+            if kind == "ResourceSlice" and driver != "gpu.nvidia.com":
+                yield where, "not-judged", f"{driver} is not NVIDIA's driver of GPUs", ""
+            elif kind == "ResourceSlice":
+                yield where, "fine", "", ", ".join(f"{many} x {name}" for name, many in sorted(sliced(node).items()))
+            elif kind in ("Pod", "ResourceClaim", "ResourceClaimTemplate"):
+                yield where, "fine", "", ""
+            elif kind == "Node" and name.text not in known and is_other(node):
+                yield replace(where, name=f"node {name.text}"), "other-devices", "", shown_others(node)
 
 
 def _exporter_fact(read: Sequence[Document], nodes: Sequence[GpuNode]) -> list[tuple[str, str]]:
@@ -114,9 +161,16 @@ def _exporter_fact(read: Sequence[Document], nodes: Sequence[GpuNode]) -> list[t
 
 
 def _facts(
-    nodes: Sequence[GpuNode], shared: Sequence[Sharing], without: int, more: list[tuple[str, str]]
+    read: Sequence[Document],
+    nodes: Sequence[GpuNode],
+    shared: Sequence[Sharing],
+    without: int,
+    others: int,
+    more: list[tuple[str, str]],
 ) -> tuple[tuple[str, str], ...]:
     facts = [("nodes with GPUs", str(len(nodes))), *more]
+    if others:
+        facts.append(("nodes with other devices alone", str(others)))
     if without:
         facts.append(("nodes without", str(without)))
     if shared:
@@ -124,10 +178,18 @@ def _facts(
     classes: dict[str, int] = {}
     for node in nodes:
         for offer in node.offers:
-            name = class_of(offer, node.label("gpu.product"))
+            name = class_of(offer, _product(node))
+            name = f"UNKNOWN class (nvidia.com/{offer.key})" if name.startswith("unknown") else name
+            name = f"parts of {name}" if node.parts else name
             if offer.offered:
                 classes[name] = classes.get(name, 0) + offer.offered
     facts += [(f"offered of {name}", str(number)) for name, number in sorted(classes.items())]
+    in_slices: dict[str, int] = {}
+    for document in read:
+        for each in objects(document):
+            for name, number in sliced(each).items():
+                in_slices[name] = in_slices.get(name, 0) + number
+    facts += [(f"in resource slices of {name}", str(number)) for name, number in sorted(in_slices.items())]
     return tuple(facts)
 
 
@@ -146,12 +208,21 @@ def _judge_node(node: GpuNode, *, by_claims: bool) -> Iterator[Finding]:
             f"The MIG manager says {state}, so the slices are not those of {node.label('mig.config') or 'its config'}."
         )
         yield _strike(checks.MIG_UNSETTLED, node.at(line), message)
+    for offer in node.offers:
+        for key, said, line in offer.unread:
+            message = f"{key} is {said or 'empty'}, which is no whole number: what a share is here is UNKNOWN."
+            yield _strike(checks.UNREADABLE, node.at(line), message)
+        if offer.alias:
+            message = f"Its GPUs are offered as {offer.offered} x {offer.alias}."
+            yield _strike(checks.GIVEN_NAME, node.at(offer.offered_line), message)
+    if node.parts is not None or not node.allocatable.is_there:
+        return  # told by itself: labels know nothing of parts
     if any(offer.offered for offer in node.offers) and not node.label("gpu.product"):
         message = "It offers GPUs, and no label of gpu-feature-discovery says which: their class is UNKNOWN."
         clouds = [f"{key}: {node.labels[key][0]}" for key in CLOUD_PRODUCTS if key in node.labels]
-        yield _strike(checks.UNLABELLED, node.where, message, *clouds[:1])
-    elif not node.offers or not any(offer.offered or offer.capacity for offer in node.offers):
-        if not by_claims:
+        yield _strike(checks.UNLABELLED, node.where, message, *clouds[:2])
+    elif not node.offers or not any(offer.offered or offer.capacity or offer.unread for offer in node.offers):
+        if not by_claims and not any(to_machines(node.allocatable)):
             message = "Its labels speak of GPUs, and the kubelet offers none."
             yield _strike(checks.DEVICES_MISSING, node.where, message)
         return
@@ -163,6 +234,8 @@ def _judge_node(node: GpuNode, *, by_claims: bool) -> Iterator[Finding]:
 def _judge_count(node: GpuNode, offer: Offer) -> Iterator[Finding]:
     """Devices times replicas against what is offered."""
     name = f"{DOMAIN}{offer.key}"
+    if offer.unread:
+        return
     said = f"{name}.count {_number(offer.count)}, .replicas {_number(offer.replicas)}; offered {offer.offered}"
     held = f"; capacity {offer.capacity}"
     where = node.at(offer.offered_line)
@@ -202,6 +275,8 @@ def _judge_marks(node: GpuNode, offer: Offer) -> Iterator[Finding]:
         f"{DOMAIN}{offer.key}.shared" if offer.renamed else f"{DOMAIN}{offer.key}"
     )
     shared = offer.shares > 1
+    if offer.unread:
+        return
     if shared and offer.is_slice:
         check = checks.MPS_WITH_MIG if node.sharing == "mps" else checks.MIG_TIME_SLICED
         message = f"{offer.shares} pods share each slice; their memory is one, and no figure tells them apart."
@@ -225,82 +300,11 @@ def _judge_marks(node: GpuNode, offer: Offer) -> Iterator[Finding]:
         yield _strike(checks.CONTRADICTION, where, message, f"{offer.plain} plain, {offer.shared} shared")
 
 
-def _judge_pools(nodes: Sequence[GpuNode]) -> Iterator[Finding]:
-    """Replicas inside a pool, by kind; without pool labels, all shared devices of a class are one."""
-    pools: dict[tuple[str, str], dict[int, list[tuple[GpuNode, Offer]]]] = {}
-    for node in nodes:
-        for offer in node.offers:
-            if not offer.offered and not (offer.count and offer.replicas):
-                continue
-            kind = offer.key if offer.key != "gpu" or not offer.is_slice else "mig"
-            alone = f"class {_parent(node, offer)}, {'shared' if offer.shares > 1 else 'whole'}"
-            pool = (f"pool {node.pool}" if node.pool else alone, kind)
-            pools.setdefault(pool, {}).setdefault(offer.shares, []).append((node, offer))
-    for (name, kind), by_shares in pools.items():
-        if len(by_shares) < 2:
-            continue
-        said = tuple(
-            f"{shares} on {', '.join(sorted({node.name for node, _ in members})[:5])}"
-            for shares, members in sorted(by_shares.items())
-        )
-        usual = max(by_shares, key=lambda shares: (len(by_shares[shares]), shares))
-        for shares, members in by_shares.items():
-            for node, offer in members if shares != usual else ():
-                what = f"{name}: {several(shares, 'replica')} of {kind} here, {usual} on most of its nodes"
-                yield _strike(
-                    checks.MIXED_REPLICAS, node.at(offer.line), f"A replica is no fixed share in {what}.", *said
-                )
-
-
-def _parent(node: GpuNode, offer: Offer) -> str:
-    return product_parts(offer.product or node.label("gpu.product"))[0] or "UNKNOWN"
-
-
-def _judge_spellings(nodes: Sequence[GpuNode]) -> Iterator[Finding]:
-    """One class spelled two ways, on different nodes."""
-    ways: dict[str, dict[str, list[tuple[GpuNode, Offer]]]] = {}
-    for node in nodes:
-        for offer in node.offers:
-            if offer.product and offer.shares > 1 and (offer.marked or offer.renamed):
-                way = "-SHARED in the product" if offer.marked else ".shared in the resource"
-                ways.setdefault(class_of(offer, ""), {}).setdefault(way, []).append((node, offer))
-    for name, spelled in ways.items():
-        if len(spelled) > 1:
-            said = tuple(
-                f"{way}: {', '.join(sorted({n.name for n, _ in found})[:5])}" for way, found in spelled.items()
-            )
-            rarer = min(spelled, key=lambda way: len(spelled[way]))
-            node, offer = spelled[rarer][0]
-            message = f"Shared devices of {name} are spelled in two ways; a rate for one does not meet the other."
-            yield _strike(checks.SPELLING, node.at(offer.line), message, *said)
-
-
-def _judge_configs(nodes: Sequence[GpuNode], shared: Sequence[Sharing]) -> Iterator[Finding]:
-    """Replicas of the config that a node's label names."""
-    for node in nodes:
-        wanted = node.label("device-plugin.config")
-        for sharing in shared:
-            if not wanted or sharing.config != wanted or sharing.replicas is None:
-                continue
-            offer = next((each for each in node.offers if each.key == sharing.key), None)
-            if offer is not None and (offer.offered or offer.count) and offer.shares != sharing.replicas:
-                message = f"Its config {wanted} gives {sharing.replicas} replicas, and it has {offer.shares}."
-                yield _strike(checks.CONFIG_NOT_APPLIED, node.at(offer.line), message, str(sharing.where))
-
-
-def _judge_twice(nodes: Sequence[GpuNode]) -> Iterator[Finding]:
-    first: dict[str, GpuNode] = {}
-    for node in nodes:
-        if node.name in first:
-            message = f"The node stands at {first[node.name].where.path}:{first[node.name].where.line} too."
-            yield _strike(checks.TWICE, node.where, message)
-        first.setdefault(node.name, node)
-
-
 def _shared_nodes(nodes: Sequence[GpuNode]) -> dict[str, set[str]]:
     return {
         node.name: {f"{DOMAIN}{offer.key}" for offer in node.offers if offer.shares > 1 and not offer.renamed}
         for node in nodes
+        if node.parts is None
     }
 
 

@@ -138,8 +138,13 @@ def _plain(node: Node, document: Document, depth: int = 0) -> object:
     if node.kind is Kind.MAPPING:
         given: dict[str, object] = {}
         for key, value in node.pairs:
+            if key == "<<" and value.kind in (Kind.MAPPING, Kind.LIST):
+                continue
             spelled = key if key not in given else f"{key}{TWICE}{len(given)}"
             given[spelled] = _plain(value, document, depth + 1)
+        for source in (each for merged in node.every("<<") for each in merged.entries or (merged,)):
+            more = _plain(source, document, depth + 1)
+            given = {**more, **given} if isinstance(more, dict) else given
         return given
     return None
 

@@ -81,10 +81,19 @@ def _of_node(document: Document, node: Node, pools: Mapping[str, str], pool_labe
         if gpu is None or not (offer.offered or (offer.count and offer.replicas and offer.capacity)):
             continue
         product = offer.product or gpu.label("gpu.product")
+        name = class_of(offer, product) if product and not offer.unread else ""
+        words = (product or f"{DOMAIN}{offer.key}") + (" with an unreadable number of replicas" if offer.unread else "")
+        pool = pools.get(gpu.name) or gpu.pool
+        if gpu.parts is not None:  # a part is no replica: what can be priced is the device, by the share of each pod
+            names = sorted({class_name(each) for each in gpu.parts.products}) or [name]
+            for each in names:
+                yield Priced(
+                    class_name=each, pool=pool, replicas=1, where=gpu.at(offer.line), nodes=(gpu.name,), product=words
+                )
+            continue
         yield Priced(
-            class_name=class_of(offer, product) if product else "", pool=pools.get(gpu.name) or gpu.pool,
-            replicas=offer.shares, where=gpu.at(offer.line), nodes=(gpu.name,),
-            product=product or f"{DOMAIN}{offer.key}",
+            class_name=name, pool=pool, replicas=offer.shares, where=gpu.at(offer.line), nodes=(gpu.name,),
+            product=words,
         )  # fmt: skip
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpuledger.audit import rate_checks as checks
-from gpuledger.audit.documents import Document, documents
+from gpuledger.audit.documents import Document, documents, objects
+from gpuledger.audit.node_others import shown_others
+from gpuledger.audit.node_words import template_problem
 from gpuledger.audit.rate_stock import Priced, stock
 from gpuledger.model.devices import class_name
 from gpuledger.model.durations import several
@@ -46,7 +48,7 @@ def audit_rates(
     unread: list[Problem] = []
     for written in texts:
         found, wrong = documents(written)
-        read += found
+        read += (document for document in found if not _is_unfilled(document, unread))
         unread += wrong
     exists = stock(read, pools or {}, pool_label)
     judged = _Judgement(rates, exists, path, now_us)
@@ -55,10 +57,26 @@ def audit_rates(
         looked=tuple(judged.looked),
         findings=tuple(judged.findings),
         unread=tuple(unread),
-        facts=judged.facts(),
+        facts=(*judged.facts(), *_others(read)),
         checklist=tuple(dict.fromkeys(finding.advice for finding in judged.findings)),
         checks=CHECKS,
     )
+
+
+def _is_unfilled(document: Document, unread: list[Problem]) -> bool:
+    """Whether a document is a template of Nodes, which is told; else it may be judged."""
+    told = [problem for node in objects(document) if node.at("kind").text == "Node"
+            for problem in template_problem(document, node)]  # fmt: skip
+    unread += told
+    return bool(told)
+
+
+def _others(read: Sequence[Document]) -> Iterator[tuple[str, str]]:
+    """Nodes with devices that no class names here, so that nobody takes them for priced."""
+    for document in read:
+        for node in objects(document):
+            if node.at("kind").text == "Node" and (shown := shown_others(node)):
+                yield f"not priced on {node.at('metadata', 'name').text}", shown
 
 
 class _Judgement:

@@ -12,10 +12,19 @@ _PLAIN = re.compile(r"nvidia\.com/(gpu|mig-.*)")
 """What the exporter maps without being told: whole GPUs and MIG slices (pkg/transformation, toDeviceToPod)."""
 
 _GPU = re.compile(
-    r"nvidia\.com/(.*\.shared|.*gpu.*|mig-.*|[abhlptv]\d{1,4}\b.*|g[bh]\d.*|rtx.*|tesla.*|geforce.*|quadro.*)",
+    r"nvidia\.com/(?!gpumem|gpucores)(.*\.shared|.*gpu.*|mig-.*|[abhlptv]\d{1,4}\b.*|g[bh]\d.*|rtx.*|tesla.*|geforce.*|quadro.*)",
     re.IGNORECASE,
 )
-"""What names GPUs: NVIDIA's network operator offers resources of other things under the same domain."""
+"""What names GPUs: the network operator has other things under this domain, and HAMi amounts of memory and cores."""
+
+
+def names_gpus(resource: str) -> bool:
+    """Whether a resource of pods and nodes is a number of GPUs, replicas or slices of NVIDIA's.
+
+    Args:
+        resource: ``nvidia.com/gpu``; HAMi's amounts of memory and cores are no number of devices.
+    """
+    return bool(_GPU.fullmatch(resource))
 
 
 def renamed_resources(read: Iterable[Document]) -> dict[str, str]:
@@ -98,7 +107,11 @@ def uses_claims(read: Iterable[Document]) -> str:
                 *node.at("spec", "devices", "requests").entries,
             )
             for request in requests if kind in ("ResourceClaim", "ResourceClaimTemplate") else ():
-                wanted = request.at("exactly", "deviceClassName").text or request.at("deviceClassName").text
-                if wanted.endswith("nvidia.com"):
+                ways = (request.at("exactly"), request, *request.at("firstAvailable").entries)
+                if any(way.at("deviceClassName").text.endswith("nvidia.com") for way in ways):
                     return f"{kind} at {document.path}:{node.line}"
+            if kind == "DeviceClass" and node.at("spec", "extendedResourceName").is_there:
+                said = [each.at("cel", "expression").text for each in node.at("spec", "selectors").entries]
+                if any("gpu.nvidia.com" in each for each in (*said, node.at("metadata", "name").text)):
+                    return f"DeviceClass at {document.path}:{node.line}"
     return ""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuledger.audit.branches import Branch, Flow, Scope
+from gpuledger.audit.device_metrics import tells_device
 from gpuledger.audit.gpu_words import (
     KNOWN_RENAMES,
     PLACES,
@@ -22,7 +23,6 @@ from gpuledger.audit.gpu_words import (
     metrics_matching,
     names_workload,
     sounds_recorded,
-    tells_dcgm,
 )
 from gpuledger.audit.promql_tree import Match
 from gpuledger.audit.query_text import Prepared, Variable, is_held, literal, shown, spread, without_variables
@@ -106,7 +106,7 @@ class Chooser:
             if values is not None and len(values) > 1:
                 pattern = "|".join(values)
             found += self._matching(pattern, match.value, denied)
-        if not told and any(tells_dcgm(match.value) or tells_dcgm(match.label) for match in matchers):
+        if not told and any(tells_device(match.value) or tells_device(match.label) for match in matchers):
             return [("{}", "the selector names no metric")]
         return found
 
@@ -181,6 +181,8 @@ class Chooser:
                 continue
             elif match.label in PLACES and values is not None and all(is_the_exporter(value) for value in values):
                 pinned |= PLACES
+            elif values is not None and all(is_the_exporter(value) for value in values):
+                pinned.add(match.label)
             else:
                 selects.append((match.label, f'{match.label}{match.op}"{match.value}"'))
         if pinned:

@@ -20,3 +20,26 @@ def exporter_version(image: str) -> Version | None:
     """The exporter's version of an image with a tag of NVIDIA's form; None where it does not tell."""
     found = _TAG.search(image)
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+_EXACT = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+_OPERATOR_MAPS = (26, 3, 2)
+"""The gpu-operator that ships 4.5.3-4.8.2. Releases before 26.3.0 (2026-03) are older than that exporter (2026-05)."""
+
+
+def chart_version(chart: str, version: str) -> Version | None:
+    """The exporter's version that a chart runs where its values name no tag; None where it cannot be told.
+
+    Args:
+        chart: ``dcgm-exporter``, whose version is the exporter's own, or ``gpu-operator``.
+        version: of the chart, as a release pins it; a range tells nothing.
+    """
+    found = _EXACT.fullmatch(version.strip())
+    if found is None:
+        return None
+    told = (int(found[1]), int(found[2]), int(found[3]))
+    if chart == "dcgm-exporter":
+        return told
+    if chart != "gpu-operator" or (26, 3, 0) <= told < _OPERATOR_MAPS:
+        return None
+    return MAPS_PROCESSES if told >= _OPERATOR_MAPS else (MAPS_PROCESSES[0], MAPS_PROCESSES[1], MAPS_PROCESSES[2] - 1)

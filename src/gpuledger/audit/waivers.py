@@ -8,9 +8,8 @@ A comment holds one, for what it stands at::
 
     # gpuledger: waive dashboards/misattribution reason="one pod a GPU there" owner=ana until=2027-01-31
 
-It covers the place on its own line; else the expression that it is a part of; else the nearest place below it, and
-with that the other expressions of the same panel. A JSON description is such a comment too. On a line with several
-places (a dashboard without line breaks) it covers none, since nobody can tell which: the file is for these.
+What it covers is told in :mod:`gpuledger.audit.waiver_places`. A JSON description is such a comment too. On a line with
+several places (a dashboard without line breaks) it covers none, since nobody can tell which: the file is for these.
 """
 
 from __future__ import annotations
@@ -18,14 +17,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 from gpuledger.audit.documents import Kind, Node, documents
+from gpuledger.audit.waiver_places import around, covered
 from gpuledger.errors import BadInput, Misconfigured
 from gpuledger.model.findings import AuditReport, Finding, Looked, Waiver, Where, Written
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso, parse_moment
 from gpuledger.model.problem import Problem
 
+AUDITS = frozenset({"dashboards", "exporter", "manifests", "nodes", "rates"})
 KEYS = ("check", "where", "reason", "owner", "until")
 """What a waiver of a file consists of; all of it is asked for."""
 
@@ -93,14 +95,16 @@ def waivers_in(text: str, path: str, *, first_line: int = 1) -> tuple[list[Waive
     refused: list[Problem] = []
     if _WORD not in text:
         return found, refused
-    for line, row in enumerate(text.split("\n"), first_line):
+    rows = text.split("\n")
+    objects = around(text, [line for line, row in enumerate(rows, 1) if _WORD in row]) if first_line == 1 else {}
+    for line, row in enumerate(rows, first_line):
         comment = _COMMENT.search(row)
         if comment is None:
             continue
         before = row[: comment.start()]
         waiver = _of_comment(comment, Where(path=path, line=line)) if "#" in before or '"' in before else "no comment"
         if isinstance(waiver, Waiver):
-            found.append(waiver)
+            found.append(replace(waiver, within=objects.get(line, ())))
         else:
             message = f'this waives nothing: {waiver}; write {_WORD} CHECK reason="..." owner=NAME until=2027-01-31'
             refused.append(Problem(code="waiver-refused", message=message, where=f"{path}:{line}"))
@@ -147,20 +151,25 @@ def apply_waivers(report: AuditReport, waivers: Sequence[Waiver], now_us: int) -
         waivers: of files and comments; the first that meets a finding counts.
         now_us: what an expiry is compared with, microseconds UTC; at its own moment a waiver is over.
     """
-    concerned = [waiver for waiver in waivers if _concerns(waiver, report.audit)]
-    covered = {place: _covered(waiver, report) for place, waiver in enumerate(concerned) if not waiver.where}
+    concerned = [waiver for waiver in waivers if _concerns(waiver, report.audit) and _is_known(waiver, report)]
+    places = {path: _places(report, path) for path in {waiver.origin.path for waiver in concerned if not waiver.where}}
+    by_comment = {
+        place: covered(waiver.origin.line, waiver.within, places[waiver.origin.path], _WORD)
+        for place, waiver in enumerate(concerned)
+        if not waiver.where
+    }
     used: set[int] = set()
     findings = []
     for finding in report.findings:
         marked = finding
         for place, waiver in enumerate(concerned):
-            if not matches(waiver.check, finding.check.id) or not _meets(waiver, finding, covered.get(place)):
+            if not matches(waiver.check, finding.check.id) or not _meets(waiver, finding, by_comment.get(place)):
                 continue
             used.add(place)
             if waiver.expires_us > now_us and isinstance(marked.waiver, Missing):
                 marked = replace(finding, waiver=waiver)
         findings.append(marked)
-    notes = [*report.notes, *_notes(concerned, used, now_us)]
+    notes = [*report.notes, *_unknown(waivers, report), *_notes(concerned, used, now_us)]
     return replace(report, findings=tuple(findings), notes=tuple(notes))
 
 
@@ -186,6 +195,29 @@ def _concerns(waiver: Waiver, audit: str) -> bool:
     return matches(audit_of, audit) or "*" in audit_of or "/" not in waiver.check
 
 
+def _is_known(waiver: Waiver, report: AuditReport) -> bool:
+    """Whether its pattern means any check of this audit; a report without its checks cannot tell."""
+    return not report.checks or any(matches(waiver.check, check.id) for check in report.checks)
+
+
+def _unknown(waivers: Sequence[Waiver], report: AuditReport) -> Iterable[Problem]:
+    """Waivers of checks that there are not: of this audit, or of an audit that there is not."""
+    hints: dict[str, str] = {}
+    for waiver in waivers:
+        audit_of = waiver.check.split("/")[0]
+        if audit_of in AUDITS and audit_of != report.audit:
+            continue  # that audit tells
+        if _is_known(waiver, report) or (report.audit not in audit_of and "*" in audit_of):
+            continue
+        if waiver.check not in hints:
+            ids = {check.id.split("/")[-1]: check.id for check in report.checks}
+            near = get_close_matches(waiver.check.split("/")[-1][:100], ids, 1)
+            hints[waiver.check] = f"is {ids[near[0]]} meant?" if near else "the reference of audits lists them all"
+        told = f"{waiver.check}; {hints[waiver.check]}"
+        message = f"the waiver by {waiver.owner} names no check that there is: {told}"
+        yield Problem(code="waiver-unknown-check", message=message, where=f"{waiver.origin.path}:{waiver.origin.line}")
+
+
 def _meets(waiver: Waiver, finding: Finding, covered: frozenset[Where] | None) -> bool:
     where = finding.where
     if covered is not None:
@@ -193,37 +225,6 @@ def _meets(waiver: Waiver, finding: Finding, covered: frozenset[Where] | None) -
     spellings = (where.path, f"{where.path}:{where.line}", where.name, str(where))
     pattern = waiver.where.removeprefix("./")
     return any(matches(pattern, text) or matches(f"*/{pattern}", text) for text in spellings)
-
-
-def _covered(waiver: Waiver, report: AuditReport) -> frozenset[Where]:
-    """The places that a comment stands at."""
-    path, line = waiver.origin.path, waiver.origin.line
-    places = _places(report, path)
-    on_line = {where for where, _ in places if where.line == line}
-    if len(on_line) > 1 and len({where.name for where in on_line}) > 1:
-        return frozenset()
-    if on_line:
-        return frozenset(on_line)
-    inside = [
-        where for where, text in places if where.line < line <= where.line + text.count("\n") + 1 and _WORD in text
-    ]
-    if inside:
-        nearest = max(where.line for where in inside)
-        return frozenset(where for where in inside if where.line == nearest)
-    below = [where for where, _ in places if where.line > line]
-    if not below:
-        return frozenset()
-    first = below[0]
-    if len({where.name for where in below if where.line == first.line}) > 1:
-        return frozenset()
-    panel = first.name.rpartition(" / ")[0]
-    covered = {first}
-    for where in below:
-        if where.line == first.line or (panel and where.name.rpartition(" / ")[0] == panel):
-            covered.add(where)
-        else:
-            break
-    return frozenset(covered)
 
 
 def _places(report: AuditReport, path: str) -> list[tuple[Where, str]]:

@@ -26,7 +26,8 @@ def command(
 ) -> None:
     """Find figures of a whole device that a dashboard, alert or rule gives to one pod, namespace or team.
 
-    Grafana's JSON, Prometheus' rules and PrometheusRule, adapter rules, lists of queries in YAML, Helm templates.
+    Grafana's JSON, Prometheus' rules and PrometheusRule, autoscalers and adapter rules, lists of queries in YAML, Helm
+    templates; of jsonnet and Terraform the strings.
     Every query is parsed and followed: through joins, renamed labels, variables, and recording rules of all the files
     given, so give them all at once. What could not be read is listed.
     """

@@ -28,7 +28,7 @@ def command(
     pods: Annotated[
         Path | None,
         typer.Option(
-            "--pods", metavar="FILE", help="From `kubectl get pods -A -o json`: tells stale and missing pods."
+            "--pods", metavar="FILE", help="From `kubectl get pods -A -o json` (- for stdin): stale and missing pods."
         ),
     ] = None,
     twice: Annotated[

@@ -14,7 +14,7 @@ from gpuledger.operations.audit_rates import rates
 
 def command(
     ctx: typer.Context,
-    policy: Annotated[Path, typer.Argument(metavar="POLICY", help="The policy file with the rates.")],
+    policy: Annotated[Path, typer.Argument(metavar="POLICY", help="The policy file with the rates; - for stdin.")],
     nodes: Annotated[
         list[Path], typer.Argument(metavar="NODES", help="What `kubectl get nodes -o json` printed; - for stdin.")
     ],

@@ -70,6 +70,7 @@ class Waiver:
         owner: who answers for that.
         expires_us: until when, microseconds UTC.
         origin: where the waiver itself stands.
+        within: of a comment, the first and last line of each object that it stands in, the innermost first.
     """
 
     check: str
@@ -78,6 +79,7 @@ class Waiver:
     owner: str
     expires_us: int
     origin: Where
+    within: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

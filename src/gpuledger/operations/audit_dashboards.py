@@ -9,10 +9,10 @@ from gpuledger.audit.dashboards import audit_dashboards
 from gpuledger.model.findings import AuditReport
 from gpuledger.operations.audit_files import gather, judged, waivers_of
 
-_TEXTS = (".json", ".yaml", ".yml", ".rules", ".tpl", ".tmpl", ".gotmpl", ".j2")
+_TEXTS = (".json", ".yaml", ".yml", ".rules", ".tpl", ".tmpl", ".gotmpl", ".j2", ".promql")
 _PROGRAMS = (".jsonnet", ".libsonnet", ".cue", ".tf", ".dhall")
 SUFFIXES = (*_TEXTS, *_PROGRAMS)
-"""Files of a folder that can hold queries; those of programs are told as not rendered."""
+"""Files of a folder that can hold queries; of those of programs the strings are judged."""
 
 
 def dashboards(paths: Sequence[Path], *, waivers: Path | None, now_us: int) -> AuditReport:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os.path import normpath
 from pathlib import Path
 
 from gpuledger.audit.exception_drafts import DraftKind
+from gpuledger.audit.kustomize import NAMES, kustomization_references
 from gpuledger.audit.manifests import WantedDraft, audit_manifests
 from gpuledger.errors import Misconfigured
-from gpuledger.model.findings import AuditReport
+from gpuledger.model.findings import AuditReport, Written
+from gpuledger.model.problem import Problem
 from gpuledger.operations.audit_files import gather, judged, waivers_of
 
-SUFFIXES = (".yaml", ".yml", ".json", ".tpl")
-"""Files of a folder that can hold manifests."""
+SUFFIXES = (".yaml", ".yml", ".json", ".tpl", "kustomization")
+"""Files of a folder that can hold manifests; a kustomization may have no suffix."""
+
+_MOST_ROUNDS = 20
+"""Bases of bases that are followed."""
 
 
 def manifests(
@@ -44,5 +50,30 @@ def manifests(
         raise Misconfigured("bad-draft", f"{draft!r} is no kind of draft", hint="--draft plain, or --draft kyverno")
     wanted = WantedDraft(kind=DraftKind(draft), owner=owner, until_us=until_us, namespace=namespace) if draft else None
     texts, unread = gather(paths, suffixes=SUFFIXES)
+    more, wrong = _referenced(texts)
+    texts, unread = (*texts, *more), (*unread, *wrong)
     report = audit_manifests(texts, now_us=now_us, wanted=wanted)
     return judged(report, texts=texts, waivers=given, unread=unread, now_us=now_us)
+
+
+def _referenced(texts: Sequence[Written]) -> tuple[tuple[Written, ...], tuple[Problem, ...]]:
+    """What kustomizations name beside them and nobody gave: bases, patches, values; as ``kubectl kustomize`` does."""
+    known = {normpath(written.path) for written in texts}
+    new: Sequence[Written] = texts
+    found: list[Written] = []
+    unread: list[Problem] = []
+    for _ in range(_MOST_ROUNDS):
+        named = [Path(name) for written in new for name in kustomization_references(written)]
+        files = [file for path in named for file in (_kustomization_of(path) if path.is_dir() else [path])]
+        wanted = [file for file in dict.fromkeys(files) if file.is_file() and normpath(file) not in known]
+        if not wanted:
+            break
+        new, wrong = gather(wanted, suffixes=SUFFIXES)
+        known |= {normpath(file) for file in wanted}
+        found += new
+        unread += wrong
+    return tuple(found), tuple(unread)
+
+
+def _kustomization_of(folder: Path) -> list[Path]:
+    return [folder / name for name in NAMES if (folder / name).is_file()][:1]

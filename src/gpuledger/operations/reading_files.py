@@ -22,9 +22,12 @@ def read_bytes(path: Path, *, most: int | None = None, split: str = "split it by
         split: what helps then.
 
     Raises:
-        BadInput: ``unreadable-file`` or ``too-large``.
+        BadInput: ``unreadable-file`` or ``too-large``; ``stdin-twice`` where ``-`` stands for two inputs.
     """
     bound = _MOST_BYTES if most is None else most
+    if str(path) == "-" and sys.stdin.buffer.closed:
+        message = "- stands twice, and what comes on stdin can be read once"
+        raise BadInput("stdin-twice", message, path=str(path), hint="keep one of them in a file")
     try:
         with sys.stdin.buffer if str(path) == "-" else path.open("rb") as stream:
             content = stream.read(bound + 1)
@@ -35,13 +38,13 @@ def read_bytes(path: Path, *, most: int | None = None, split: str = "split it by
     return content
 
 
-def read_text(path: Path, *, most: int | None = None, hint: str = "give the text that nvidia-smi printed") -> str:
+def read_text(path: Path, *, hint: str, most: int | None = None) -> str:
     """A text file, or stdin for ``-``.
 
     Args:
         path: the file as the user named it.
-        most: more bytes than this are refused; 64 MiB where not given.
         hint: what text was meant.
+        most: more bytes than this are refused; 64 MiB where not given.
 
     Raises:
         BadInput: ``unreadable-file``, ``too-large``, or ``not-text``.
