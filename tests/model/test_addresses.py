@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuledger.errors import Misconfigured
-from gpuledger.model.addresses import device_named, is_address, lacks_host
+from gpuledger.model.addresses import device_named, host_of, is_address, lacks_host
 from gpuledger.model.lifecycle import Placement
 
 
@@ -47,6 +47,11 @@ def test_no_placement_holds_an_address_alone() -> None:
     with pytest.raises(Misconfigured, match="on which machine"):
         Placement(class_name="L40S", devices=("0000:65:00.0",))
     assert Placement(class_name="L40S", devices=("lab-3/0000:65:00.0",)).count == 1
+
+
+def test_the_host_of_an_address_is_what_stands_before_it() -> None:
+    """Where the device sits."""
+    assert host_of(device_named("65:00.0", "lab-3")) == "lab-3"
 
 
 def test_an_address_without_a_host_is_refused() -> None:

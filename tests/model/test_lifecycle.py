@@ -30,6 +30,19 @@ def transition(**words: object) -> Transition:
     return Transition(**base | words)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [{"class_name": "L\04"}, {"region": "e\nu"}, {"machine": "n\ud800"}, {"pool": "p" * 513}, {"devices": ("a\0",)}],
+)
+def test_a_placement_has_names_that_a_ledger_can_hold(words: dict[str, object]) -> None:
+    """Asked by whoever tells of one; what an older ledger holds can still be read."""
+    placement = Placement(**{"class_name": "L4"} | words)  # type: ignore[arg-type]
+    with pytest.raises(Misconfigured, match="printable characters") as caught:
+        placement.refuse_odd_names()
+    assert caught.value.code == "bad-placement"
+    Placement(class_name="L4", region="Zürich", devices=("a",)).refuse_odd_names()
+
+
 def test_only_running_is_metered_and_what_is_metered_holds() -> None:
     """The table of states says so."""
     assert frozenset({State.RUNNING}) == METERED

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-
-import pytest
 
 from control_plane import ControlPlane
 from gpuledger.model.rows import Watch
 from gpuledger.model.workload_rows import WorkloadEvent
-from gpuledger.operations.blind_controllers import clock_skews, clock_steps, passed_through
+from gpuledger.operations.blind_controllers import clock_skews, clock_steps, passed_through, unseen_in_guests
 from gpuledger.operations.blind_reserved import reserved_gaps
 from gpuledger.operations.transition import heartbeat
 
 EVERY_STORE = True
-
-
-@pytest.fixture
-def plane(new_place) -> Iterator[ControlPlane]:
-    made = ControlPlane(new_place("plane.db"))
-    yield made
-    made.ledger.close()
 
 
 def skews(plane: ControlPlane, since: float, until: float) -> list[tuple[str, int, str]]:
@@ -135,6 +125,9 @@ def test_a_device_without_a_uuid_is_metered_and_told(plane) -> None:
     plane.run("c", 0, 3, plane.placement("lab-3", devices=("GPU-1",)))
     found = list(passed_through(plane.ledger, since_us=plane.at(Fraction(1, 2)), until_us=plane.at(5)))
     assert [(gap.what, gap.seconds, str(gap.reason)) for gap in found] == [(host[0], 9000, "passthrough")]
+    unseen = unseen_in_guests(plane.ledger, since_us=plane.at(Fraction(1, 2)), until_us=plane.at(5))
+    assert [(each.host, each.device, each.reason) for each in unseen] == [("lab-3", host[0], "passthrough")]
+    assert [(each.since_us, each.until_us) for each in unseen] == [(plane.at(Fraction(1, 2)), plane.at(3))]
     plane.meter(4)
     assert plane.held()[0, "a", "lab-3"] == 3600
     assert not list(passed_through(plane.ledger, since_us=plane.at(3), until_us=plane.at(5)))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
-
-import pytest
 
 from control_plane import ControlPlane
 from gpuledger.model.reserved import ReservedGap
@@ -13,13 +10,6 @@ from gpuledger.operations.blind import blind
 from gpuledger.operations.blind_reserved import late_differences, reserved_gaps
 
 EVERY_STORE = True
-
-
-@pytest.fixture
-def plane(new_place) -> Iterator[ControlPlane]:
-    made = ControlPlane(new_place("plane.db"))
-    yield made
-    made.ledger.close()
 
 
 def gaps(plane: ControlPlane, since: float, until: float, now: float | None = None) -> list[tuple[str, str, int]]:

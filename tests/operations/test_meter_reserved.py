@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -21,15 +20,9 @@ from gpuledger.operations.blind_reserved import late_differences
 from gpuledger.operations.meter import meter
 from gpuledger.operations.usage_reserved import usage_reserved
 from gpuledger.operations.verify import verify
+from gpuledger.operations.verify_reserved import differences
 
 EVERY_STORE = True
-
-
-@pytest.fixture
-def plane(new_place) -> Iterator[ControlPlane]:
-    made = ControlPlane(new_place("plane.db"))
-    yield made
-    made.ledger.close()
 
 
 def agrees(plane: ControlPlane, hour: float) -> None:
@@ -387,3 +380,16 @@ def test_records_that_no_pass_tells_of_stand(plane) -> None:
         report = plane.meter(5, other, writer="box.meter")
         assert len(report.records) == 2
         assert other.count(UsageRecord) == 3
+
+
+def test_a_pass_by_a_clock_behind_books_all_that_it_marks_as_seen(plane) -> None:
+    """Two servers a second apart, or --now: hours that another closed later than this clock says are corrected too."""
+    plane.run("a", 0, None, plane.placement())
+    plane.meter(30)
+    plane.tell("a", "stopped", 1)
+    plane.run("b", 15, None, plane.placement("n2"))
+    assert len(plane.meter(20).corrections) == 28 + 14
+    assert not plane.meter(31.5).corrections
+    assert sum(seconds for (_, name, _), seconds in plane.held().items() if name == "a") == 3600
+    assert sum(seconds for (_, name, _), seconds in plane.held().items() if name == "b") == 16 * 3600
+    assert list(differences(plane.ledger, now_us=plane.at(31.5))) == []

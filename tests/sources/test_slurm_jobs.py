@@ -17,8 +17,9 @@ from gpuledger.errors import BadInput
 from gpuledger.model.lifecycle import MOST_DEVICES, History, Placement, State, Transition
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US, HOUR_US, SECOND_US, day_floor, iso, parse_moment
+from gpuledger.model.reserved import meters_of
 from gpuledger.sources import slurm_sacct
-from gpuledger.sources.slurm_jobs import SlurmHistory, parse
+from gpuledger.sources.slurm_jobs import MOST_GPUS, SlurmHistory, parse
 
 CAPTURES = Path(__file__).resolve().parents[1] / "captures" / "slurm"
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -111,7 +112,7 @@ def test_a_run_from_its_waiting_to_its_end() -> None:
 def test_everything_of_a_dump_at_once() -> None:
     """The hand-made capture: its amounts by class, its problems, what was counted and what not."""
     found = capture("jobs.txt")
-    assert amounts(found.history, class_of) == {"a100": 7200, "gpu": 7200 + 300 + 600, "1g.5gb": 2400, "h100": 1800}
+    assert amounts(found.history, class_of) == {"a100": 7200, "gpu": 7200 + 300 + 600, "gpu/1g.5gb": 2400, "h100": 1800}
     assert codes(found) == ["broken-line", "allocation-missing"]
     assert "14,400 device-seconds" in found.history.problems[1].message
     assert (found.allocations, found.steps, found.repeated) == (11, 5, 1)
@@ -308,6 +309,30 @@ def test_more_devices_than_a_placement_may_hold() -> None:
     assert amounts(found.history) == {"all": (MOST_DEVICES * 2 + 5) * 3600}
 
 
+def test_a_mig_type_is_a_profile_of_its_gpu() -> None:
+    """So its memory is metered too; what was asked for is spelled alike."""
+    found = read(row("7", tres="gres/gpu=2,gres/gpu:a100_3g.20gb=2", asked="gres/gpu:a100_3g.20gb=2"))
+    running = found.history.transitions[1]
+    assert running.placement == Placement(class_name="a100/3g.20gb", machine="n1", count=2)
+    assert running.requested_class == "a100/3g.20gb"
+    assert [meter.name for meter in meters_of("a100/3g.20gb")] == ["gpu.reserved", "mig.memory"]
+
+
+def test_gpus_that_only_allocgres_tells_are_counted() -> None:
+    """Of old versions, and of clusters that do not track them as TRES: else such jobs had no GPU."""
+    header = "JobID|User|State|Start|End|ElapsedRaw|AllocGRES|AllocTRES"
+    rows = [
+        "7|al|COMPLETED|2019-03-02T10:00:00|2019-03-02T11:00:00|3600|gpu:2|cpu=1,mem=4G,node=1",
+        "8|al|COMPLETED|2019-03-02T10:00:00|2019-03-02T11:00:00|3600|gpu:2|cpu=1,gres/gpu=1,mem=4G,node=1",
+        "9|al|COMPLETED|2019-03-02T10:00:00|2019-03-02T11:00:00|3600||cpu=1,mem=4G,node=1",
+    ]
+    found = parse("\n".join([header, *rows]).encode(), path="dump", zone=ZoneInfo("UTC"))
+    assert (amounts(found.history), found.without_gpu) == ({"all": 2 * 3600 + 3600}, 1)
+    old = "\n".join([header, *rows]).replace("|AllocTRES", "|Comment")
+    bare = parse(old.encode(), path="dump", zone=ZoneInfo("UTC"))
+    assert (amounts(bare.history), bare.without_gpu) == ({"all": 4 * 3600}, 1)
+
+
 def test_shards_need_to_know_how_many_make_a_gpu() -> None:
     """The accounting does not tell, so they are UNKNOWN until somebody does."""
     found = read(row("7", tres="gres/shard=3"), row("8", tres="gres/mps=50"))
@@ -316,6 +341,15 @@ def test_shards_need_to_know_how_many_make_a_gpu() -> None:
     assert "2 jobs" in found.history.problems[0].message
     found = read(row("7", tres="gres/shard=3"), shards_per_gpu=4)
     assert amounts(found.history) == {"all": 2700}
+
+
+def test_shards_with_a_type_are_parts_of_that_type() -> None:
+    """Whether or not the untyped figure stands beside it; never a job without a GPU."""
+    for tres in ("gres/shard:a6000=3", "gres/shard=3,gres/shard:a6000=3"):
+        assert codes(read(row("7", tres=tres))) == ["shares-unsized"]
+        found = read(row("7", tres=tres), shards_per_gpu=4)
+        assert (amounts(found.history, class_of), found.without_gpu) == ({"a6000": 2700}, 0)
+    assert codes(read(row("7", tres="gres/mps:v100=50"))) == ["shares-unsized"]
 
 
 def test_an_allocation_that_is_not_told_is_not_nothing() -> None:
@@ -587,3 +621,46 @@ def test_the_rollup_identity_of_sreport(shared: Path) -> None:
         "user1/acct2": last["by_user_account"]["user1/acct2"],
         "user2/acct3": last["by_user_account"]["user2/acct3"],
     }
+
+
+@pytest.mark.parametrize("restarts", ["", "0"])
+def test_runs_that_a_dump_leaves_out_are_told_with_the_option_that_prints_them(restarts: str) -> None:
+    """In both forms of a dump; of jobs without a GPU nobody asks."""
+    header = "JobID|User|State|Start|End|ElapsedRaw|Restarts|AllocTRES"
+    late = "2026-03-02T10:00:00|2026-03-02T11:00:00|3600"
+    rows = [
+        f"7|al|COMPLETED|{late}|1|gres/gpu=1",
+        f"8|al|COMPLETED|{late}|2|cpu=1",
+        f"9|al|COMPLETED|{late}|{restarts}|gres/gpu=1",
+    ]
+    found = parse("\n".join([header, *rows]).encode(), path="dump", zone=ZoneInfo("UTC"))
+    assert (codes(found), amounts(found.history)) == (["runs-missing"], {"all": 7200})
+    assert "-D" in found.history.problems[0].message
+    job = {
+        "job_id": 7, "user": "al", "state": {"current": ["COMPLETED"]}, "time": {"start": 3600, "end": 7200},
+        "tres": {"allocated": [{"type": "gres", "name": "gpu", "count": 1}]}, "restart_cnt": 1,
+    }  # fmt: skip
+    assert codes(parse(json.dumps({"jobs": [job]}).encode(), path="dump", zone=None)) == ["runs-missing"]
+
+
+@pytest.mark.parametrize("count", [MOST_GPUS + 1, 999_999_999_999])
+def test_more_gpus_than_any_cluster_has_are_a_broken_cell(count: int) -> None:
+    """Told with its line; as many placements of it would fill the ledger."""
+    found = read(row("7", tres=f"gres/gpu={count}"), row("8"))
+    assert (codes(found), amounts(found.history)) == (["broken-line"], {"all": 3600})
+    assert "more than any cluster has" in found.history.problems[0].message
+
+
+def test_gpus_that_were_held_since_nobody_knows_when_are_told_with_their_size() -> None:
+    """Start is absent, or a sentinel; it is no job without a GPU, and none that waits."""
+    for start in ("Unknown", "2126-01-01T00:00:00"):
+        found = read(row("7", start=start, tres="gres/gpu=2"))
+        assert (codes(found), found.without_gpu, found.waiting) == (["start-missing"], 0, 0)
+        assert "7,200 device-seconds" in found.history.problems[0].message
+        assert not found.history.transitions
+
+
+def test_a_dump_that_powershell_wrote_is_refused_with_what_makes_it_text() -> None:
+    """It has a NUL byte in every letter."""
+    with pytest.raises(BadInput, match="iconv"):
+        parse("\n".join([HEADER, row("7")]).encode("utf-16"), path="dump", zone=ZoneInfo("UTC"))

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from gpuledger.model.missing import Missing
 from gpuledger.sources.slurm_rows import NOT_TOLD, Findings, SlurmRow
-from gpuledger.sources.slurm_runs import BROKE, OPEN, OVER, WAITING, each_run_once, waits_from
+from gpuledger.sources.slurm_runs import (
+    BROKE,
+    OPEN,
+    OVER,
+    WAITING,
+    each_run_once,
+    find_requeued,
+    waits_from,
+    whole_state,
+)
 
 SECOND = 1_000_000
 
@@ -67,3 +78,30 @@ def test_since_when_a_job_waits() -> None:
     assert waits_from(row(1, eligible_us=70 * SECOND)) == 70 * SECOND
     assert waits_from(row(1)) == 50 * SECOND
     assert isinstance(waits_from(row(1, submit_us=NOT_TOLD)), Missing)
+
+
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [
+        ("OUT_OF_ME+", "OUT_OF_MEMORY"), ("CANCELLED+", "CANCELLED"), ("COMPLETI+", "COMPLETING"),
+        ("NODE_FAIL", "NODE_FAIL"), ("COMPLE+", "COMPLE"), ("RE+", "RE"), ("NEW+", "NEW"),
+    ],
+)  # fmt: skip
+def test_a_state_cut_for_its_column_is_the_one_that_begins_so(word: str, state: str) -> None:
+    """Where several do, none is guessed."""
+    assert whole_state(word) == state
+
+
+def test_runs_that_sacct_left_out_are_told() -> None:
+    """Without -D it prints the last run of a requeued job alone; one that waits again has run so often."""
+    findings = Findings("dump")
+    rows = [
+        row(1, restarts=3),
+        row(2, job="8"), row(3, job="8", start=200, restarts=1),
+        row(4, "PENDING", None, None, job="9", restarts=2), row(5, job="9"),
+        row(6, job="10"), row(7, cluster="other"),
+    ]  # fmt: skip
+    find_requeued(rows, findings)
+    assert [(one.code, one.where) for one in findings.all()] == [("runs-missing", "dump:1"), ("runs-missing", "dump:4")]
+    assert ["1 of its 4 runs" in one.message for one in findings.all()] == [True, False]
+    assert "1 of its 2 runs" in findings.all()[1].message

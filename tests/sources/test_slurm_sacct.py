@@ -164,3 +164,38 @@ def test_headers() -> None:
     assert header_of("account|#jobidraw|#") == (("account", "jobidraw", ""), "|#")
     for line in ("1|COMPLETED|x", "JobID", "User|State|Start", "JobID|State of it|Start", "JobID State Start x|", ""):
         assert header_of(line) is None
+
+
+def test_what_sacct_complains_of_is_told() -> None:
+    """It went to the same file, before the header or in the middle: the list may not be whole."""
+    error = "sacct: error: Sending PersistInit msg: Connection refused"
+    found = read(f"{error}\n{HEADER}\n{ROW}\nslurmdbd: error: lost connection\n{error}\n")
+    assert [(one.code, one.where) for one in found.problems if one.code == "sacct-complains"] == [
+        ("sacct-complains", "dump:1"), ("sacct-complains", "dump:5"),
+    ]  # fmt: skip
+    assert len(found.rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("JobID    State \n-------- ------\n19.0  COMPLETED \n", "add -P"),
+        ("jobs:\n- account: a\n  job_id: 5\n", "--json"),
+        ("sacct: error: Problem talking to the database: Connection refused\n", "sacct itself failed"),
+        (f"{HEADER}\n1|alice|COMPLETED|Today 10:00|Today 11:00|3600|gres/gpu=1\n", "SLURM_TIME_FORMAT"),
+    ],
+)
+def test_what_else_sacct_prints_is_refused_with_what_to_type(text: str, hint: str) -> None:
+    """Its table, its YAML, its errors, times for people."""
+    with pytest.raises(BadInput) as refused:
+        read(text)
+    assert hint in (refused.value.hint or "")
+
+
+def test_a_sheet_saved_with_commas() -> None:
+    """Quotes keep a TRES whole; without them a row is broken, and told why."""
+    header, row = HEADER.replace("|", ","), ROW.rpartition("|")[0].replace("|", ",")
+    found = read(f'{header}\n{row},"cpu=1,gres/gpu=2"\n{row},cpu=1,gres/gpu=2\n{row},gres/gpu=1\n')
+    assert [each.allocated for each in found.rows] == ["cpu=1,gres/gpu=2", "gres/gpu=1"]
+    [problem] = found.problems
+    assert (problem.where, "a comma stands inside TRES" in problem.message) == ("dump:3", True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.sources.slurm_tres import held
+from gpuledger.sources.slurm_tres import class_of, held, with_gres
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,53 @@ def test_parts_of_gpus() -> None:
     assert held("gres/gpu=1,gres/shard=4,gres/mps=100").mps == 0
 
 
+def test_parts_of_gpus_by_type() -> None:
+    """Typed and untyped are never added here either."""
+    assert (held("gres/shard:a=3").shards, held("gres/shard:a=3").parts_of) == (3, "a")
+    assert (held("gres/shard=5,gres/shard:a=3").shards, held("gres/shard=5,gres/shard:a=5").parts_of) == (5, "a")
+    assert (held("gres/shard:a=3,gres/shard:b=2").shards, held("gres/shard:a=3,gres/shard:b=2").parts_of) == (5, "gpu")
+    assert (held("gres/mps:a=30").mps, held("gres/shard=1").parts_of) == (30, "gpu")
+
+
+@pytest.mark.parametrize(
+    ("type_name", "class_name"),
+    [
+        ("1g.5gb", "gpu/1g.5gb"), ("a100_1g.5gb", "a100/1g.5gb"), ("a100-3g.20gb", "a100/3g.20gb"),
+        ("nvidia_a100-sxm4-40gb_1g.5gb", "nvidia_a100-sxm4-40gb/1g.5gb"), ("1G.10GB.me", "gpu/1g.10gb+me"),
+        ("h100_1g.10gb+me", "h100/1g.10gb+me"), ("1c.2g.10gb", "gpu/1c.2g.10gb"), ("a100/1g.5gb", "a100/1g.5gb"),
+        ("a100", "a100"), ("a100_80gb", "a100_80gb"), ("nvidia_h100_80gb_hbm3", "nvidia_h100_80gb_hbm3"),
+        ("gpu", "gpu"),
+    ],
+)  # fmt: skip
+def test_the_class_of_a_type(type_name: str, class_name: str) -> None:
+    """A MIG profile stands behind its GPU, as the driver's own names of slices do."""
+    assert class_of(type_name) == class_name
+
+
+@pytest.mark.parametrize(
+    ("gres", "tres"),
+    [
+        ("gpu:2", "cpu=1,gres/gpu=2"), ("gres:gpu:2", "cpu=1,gres/gpu=2"), ("gres/gpu:2", "cpu=1,gres/gpu=2"),
+        ("7696487:3", "cpu=1,gres/gpu=3"), ("gpu", "cpu=1,gres/gpu=1"), ("gpu:0", "cpu=1,gres/gpu=0"),
+        ("gpu:tesla:1,gpu:kepler:2", "cpu=1,gres/gpu:tesla=1,gres/gpu:kepler=2,gres/gpu=3"),
+        ("craynetwork:4,gpu:a100-sxm4-40gb:2(S:0-1,3)", "cpu=1,gres/gpu:a100-sxm4-40gb=2,gres/gpu=2"),
+        ("shard:5", "cpu=1,gres/shard=5"), ("mic:1", "cpu=1"), ("(null)", "cpu=1"), ("", "cpu=1"),
+    ],
+)  # fmt: skip
+def test_gpus_of_a_gres_string(gres: str, tres: str) -> None:
+    """Old versions' own spelling, with types, places and other devices; where TRES has GPUs, these count."""
+    assert with_gres("cpu=1", gres) == tres
+    assert held(with_gres("", gres)).count == held(tres).count
+    assert with_gres("gres/gpu=1,cpu=1", gres) == "gres/gpu=1,cpu=1"
+    assert with_gres("gres/gpumem=0", "gpu:2") == "gres/gpumem=0,gres/gpu=2"
+
+
+def test_a_gres_by_an_unknown_number_is_refused() -> None:
+    """It may be a GPU."""
+    with pytest.raises(ValueError, match="by number"):
+        with_gres("", "7173747:1")
+
+
 def test_cpus_and_nodes() -> None:
     """As told, and 0 where Slurm shortened them."""
     assert (held("cpu=12,node=2").cpus, held("cpu=12,node=2").nodes) == (12, 2)
@@ -61,7 +108,18 @@ def test_cpus_and_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["gres/gpu", "gres/gpu=", "gres/gpu=many", "gres/gpu=1.5", "=4", "1=4,1001=2", "cpu=1,,", "gres/gpu=-1"]
+    "text",
+    [
+        "gres/gpu",
+        "gres/gpu=",
+        "gres/gpu=many",
+        "gres/gpu=1.5",
+        "=4",
+        "1=4,1001=2",
+        "cpu=1,,",
+        "gres/gpu=-1",
+        '"gres/gpu=1"',
+    ],
 )
 def test_other_strings_are_refused(text: str) -> None:
     """No number of devices is guessed."""

@@ -36,6 +36,15 @@ def test_a_cursor_sorts_and_goes_on(url: str) -> None:
     assert [row["state"] for row in later] == ["b", "c"]
 
 
+@pytest.mark.parametrize("after", [None, 2])
+def test_colons_of_the_query_are_no_parameters(url: str, after: int | None) -> None:
+    """At the first import and at all later ones."""
+    query = "SELECT n, ' :after :x' AS text, '12:00' AS at FROM ev WHERE at <> 'a :b'"
+    rows = sql_query.read(url, query, cursor="n", after=after)
+    assert [(row["n"], row["text"], row["at"]) for row in rows][-1] == (3, " :after :x", "12:00")
+    assert len(rows) == (3 if after is None else 2)
+
+
 @pytest.mark.parametrize(
     ("place", "query", "cursor", "code"),
     [

@@ -404,3 +404,11 @@ def test_any_file_gives_a_history_or_an_error_of_ours(lines: list[str]) -> None:
     opened = any(state is State.RUNNING for state in stands.values())
     assert isinstance(history.as_of_us, Missing)
     assert ("does not declare" in history.as_of_us.reason) == opened
+
+
+@pytest.mark.parametrize("text", ['[{"jobid": "a", "gpus": 1}]', '{"jobs": []}\n', '\n  [\n  {"jobid": "a"}\n]'])
+def test_json_is_refused_as_what_it_is(text: str) -> None:
+    """Some traces are published so; it says what makes a sheet of them."""
+    with pytest.raises(BadInput, match="JSON, and no CSV") as caught:
+        read(text, PAI)
+    assert "jq" in (caught.value.hint or "")

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from gpuledger.model.addresses import is_address
 from gpuledger.model.lifecycle import CPU, Placement
 from gpuledger.sources.trace_map import parse
 from gpuledger.sources.trace_rows import LeftOut, RowReader, Run
@@ -180,10 +181,28 @@ def test_a_bad_time_of_asking_costs_the_waiting_only(pending: str, code: str) ->
 def test_devices_named_by_address_are_those_of_their_machine() -> None:
     """Card 65 of one machine is not that of another; of no machine at all it is nobody's."""
     columns = "id, start, end, device_ids, machine, class"
-    found = run("j,1,2,0000:65:00.0;gpu1,n1,A", columns).placement
+    found = run("j,1,2,0000:65:00.0;0000:b3:00.0,n1,A", columns).placement
     assert found is not None
-    assert found.devices == ("n1/0000:65:00.0", "n1/gpu1")
+    assert found.devices == ("n1/0000:65:00.0", "n1/0000:b3:00.0")
     assert left_out("j,1,2,0000:65:00.0,,A", columns) == "bad-placement"
+
+
+@pytest.mark.parametrize("ids", ["0;1", "gpu0;gpu1", "cuda:0;cuda:1", "/dev/nvidia0;nvidia1", "GPU0;GPU1", "0;gpu0;1"])
+def test_devices_named_by_number_are_those_of_their_machine(ids: str) -> None:
+    """Card 0 of one machine is not that of another, however it is spelled, and nobody hands it through by that."""
+    columns = "id, start, end, device_ids, machine, class"
+    found = run(f"j,1,2,{ids},n1,A", columns).placement
+    assert found == Placement(class_name="A", machine="n1", devices=("n1/0", "n1/1"), count=2)
+    assert not any(is_address(device) for device in found.devices)
+
+
+def test_devices_numbered_on_no_machine_are_counted_and_not_named() -> None:
+    """Else all cards 0 of a cluster would be one. Every row is told; a UUID beside them changes nothing."""
+    columns = "id, start, end, device_ids, class"
+    for ids, count in (("0;1;3", 3), ("0;GPU-8c1f", 2)):
+        found = run(f"j,1,2,{ids},A", columns)
+        assert found.placement == Placement(class_name="A", count=count)
+        assert [problem.code for problem in found.told] == ["no-machine"]
 
 
 def test_durations_stand_for_ends() -> None:
@@ -195,6 +214,14 @@ def test_durations_stand_for_ends() -> None:
     assert found.end_us - found.since_us == 6 * 3_600_000_000
     assert left_out("j,2026-10-25 00:00,-6,1,A", columns, more) == "bad-time"
     assert left_out("j,2026-10-25 00:00,,1,A", columns, more) == "no-end"
+
+
+def test_how_long_a_run_was_says_nothing_of_one_that_never_ran() -> None:
+    """A trace writes 0 there; it waited until its end, and without one nothing tells how long."""
+    columns, more = f"{COLUMNS}, pending, duration", "rows: {without_start: pending, without_end: open}\n"
+    found = run("j,,60,1,A,10,0", columns, more)
+    assert (found.pending_us, found.start_us, found.end_us, found.told) == (10_000_000, None, 60_000_000, ())
+    assert run("j,,,1,A,10,0", columns, more).end_us is None
 
 
 def test_local_times_that_came_twice_are_solved_only_where_one_reading_is_possible() -> None:

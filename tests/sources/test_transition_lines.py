@@ -84,6 +84,8 @@ def test_placements_as_people_write_them(words: dict[str, object], expected: Pla
         (json.dumps(LINE | {"class": "L4", "devices": "0, 1"}), "bad-placement"),
         (json.dumps(LINE | {"class": "L4", "devices": {}}), "bad-placement"),
         (json.dumps(LINE | {"devices": 2}), "bad-placement"),
+        (json.dumps(LINE | {"class": "L\04"}), "bad-placement"),
+        (json.dumps(LINE | {"workload": "w\0"}), "bad-transition"),
         (json.dumps(LINE | {"labels": ["a"]}), "bad-transition"),
         (json.dumps(LINE | {"labels": {"a": None}}), "bad-transition"),
     ],
@@ -122,3 +124,13 @@ def test_a_time_without_a_zone_is_utc() -> None:
 def test_no_word_of_a_placement_is_no_placement() -> None:
     """Empty texts are what the command line gives for options that were not typed."""
     assert parse_placement({"class": "", "devices": "", "share": ""}) is None
+
+
+@pytest.mark.parametrize("devices", ["0,1", "nvidia0", ["0", "1"], ["cuda:1"], "/dev/nvidia3", "card0", "-1", "1.5"])
+def test_a_device_by_its_number_is_refused(devices: object) -> None:
+    """Every machine has a card 0. By host and address it is one, also where the platform has none but a slot."""
+    with pytest.raises(Misconfigured, match="an index names another on each machine"):
+        parse_placement({"class": "L4", "machine": "n1", "devices": devices})
+    placed = parse_placement({"class": "L4", "machine": "mac-1", "devices": "gpu0,GPU-8c1f"})
+    assert placed is not None
+    assert placed.devices == ("GPU-8c1f", "mac-1/gpu0")

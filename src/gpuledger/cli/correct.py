@@ -17,6 +17,7 @@ from gpuledger.cli.options import (
     UntilOption,
 )
 from gpuledger.cli.session import Session
+from gpuledger.model.missing import Missing
 from gpuledger.operations.correct import correct
 from gpuledger.operations.usage import window
 from gpuledger.reports import correct_report
@@ -40,7 +41,8 @@ def command(
     """Book what came late for final hours of reserved time, with a reason and a name.
 
     An hour is final 48 hours after the first pass that covered it. What comes later is listed by
-    `gpuledger blind` as late-evidence, and no pass books it. Without --yes nothing is changed.
+    `gpuledger blind` as late-evidence, and no pass books it. Without --yes nothing is changed. With it
+    a metering pass runs first, as `gpuledger meter` does: what may be booked without a reason needs none.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
     asked = {"since": session.moment_or_none(since), "until": session.moment_or_none(until)}
@@ -48,8 +50,10 @@ def command(
         since_us, until_us = window(opened, **asked, now_us=session.now_us, reserved=True)
         report = correct(
             opened, why=reason, by=by, since_us=since_us, until_us=until_us, is_done=yes, now_us=session.now_us,
-            writer=session.writer("correct"),
+            writer=session.writer("correct"), pass_writer=session.writer("meter"),
         )  # fmt: skip
+    if not isinstance(report.ran, Missing):
+        session.problems(report.ran.problems)
     session.answer(
         table=lambda: correct_report.to_table(report),
         as_json=lambda: correct_report.to_json(report),

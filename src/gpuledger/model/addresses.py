@@ -11,6 +11,7 @@ import re
 from gpuledger.errors import Misconfigured
 
 _PCI = r"(?:(?P<domain>[0-9a-fA-F]{4,8}):)?(?P<place>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
+_INDEX = re.compile(r"(?:/dev/)?(?:gpu|nvidia|cuda:?|card)?(?P<number>[0-9]{1,4})", re.IGNORECASE)
 _ADDRESS = re.compile(rf"(?:(?P<host>[^/\s]+)/)?(?:{_PCI}|(?P<slot>gpu[0-9]{{1,3}}))")
 
 
@@ -40,6 +41,23 @@ def device_named(text: str, machine: str) -> str:
     return f"{host}/{domain}:{found['place'].lower()}"
 
 
+def is_index(text: str) -> bool:
+    """Whether a device is named by its number on one machine, ``0``, ``nvidia0``, ``cuda:1``: another on each.
+
+    ``gpu0`` is one too where a batch system says it; who reserves a device says it of a platform without PCI addresses.
+    """
+    return _INDEX.fullmatch(text) is not None
+
+
+def indexed(text: str, machine: str) -> str:
+    """The name of a device that a batch system numbers: ``m1/0`` for ``0``, ``gpu0`` and ``cuda:0`` of machine ``m1``.
+
+    It is no address: that somebody numbers devices does not say that they are handed through.
+    """
+    found = _INDEX.fullmatch(text)
+    return f"{machine}/{int(found['number'])}" if found else device_named(text, machine)
+
+
 def lacks_host(device: str) -> bool:
     """Whether a device is named by an address alone, which is one on every machine."""
     found = _ADDRESS.fullmatch(device)
@@ -50,3 +68,8 @@ def is_address(device: str) -> bool:
     """Whether a device is named by host and address, so that no driver of the host sees it."""
     found = _ADDRESS.fullmatch(device)
     return found is not None and bool(found["host"])
+
+
+def host_of(device: str) -> str:
+    """The host of a device that is named by host and address."""
+    return device.partition("/")[0]

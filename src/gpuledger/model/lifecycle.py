@@ -111,6 +111,16 @@ class Placement:
             if lacks_host(device):
                 raise _bad(f"{device} is an address, and on which machine is not said", f"--devices HOST/{device}")
 
+    def refuse_odd_names(self) -> None:
+        """Raise where a name is none that a ledger should hold: whoever tells of a placement asks this first.
+
+        Raises:
+            Misconfigured: ``bad-placement``.
+        """
+        for text in (self.class_name, self.region, self.machine, self.pool, *self.devices):
+            if type(text) is not str or len(text) > _LONGEST or not text.isprintable():
+                raise _bad(f"a name of the placement is {_needed(text, 0)}", "--class H100-80GB --machine n1")
+
     @property
     def key(self) -> str:
         """What makes two placements one: SHA-256 of all of it, 32 hex digits."""
@@ -234,8 +244,12 @@ _LONGEST = 512
 
 def _check(name: str, text: object, *, least: int) -> None:
     if type(text) is not str or not least <= len(text) <= _LONGEST or not text.isprintable():
-        shown = f"{text!r}"[:60]
-        raise _odd(f"{name} is {shown}: text of {least} to {_LONGEST} printable characters is needed")
+        raise _odd(f"{name} is {_needed(text, least)}")
+
+
+def _needed(text: object, least: int) -> str:
+    shown = f"{text!r}"[:60]
+    return f"{shown}: text of {least} to {_LONGEST} printable characters is needed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,11 @@ from itertools import groupby
 from gpuledger.ledger import workloads
 from gpuledger.ledger.reserved import Reading, reading
 from gpuledger.ledger.store import Ledger
-from gpuledger.model.addresses import is_address
+from gpuledger.model.addresses import host_of, is_address
 from gpuledger.model.controller_clock import offset_us, words
 from gpuledger.model.durations import duration_us, several
 from gpuledger.model.moments import SECOND_US, hour_floor
+from gpuledger.model.quantities import Coverage
 from gpuledger.model.reasons import WATCHED, ReservedReason
 from gpuledger.model.reserved import ReservedGap
 from gpuledger.model.rows import Watch
@@ -73,8 +74,7 @@ def clock_steps(ledger: Ledger, *, since_us: int, until_us: int) -> Iterator[Res
     A start that was told before the step, and an end after it, are not on one clock: each of these intervals may be
     wrong by as much as the step. What a controller elsewhere tells, by a clock of its own, may be right all the same.
     """
-    every = workloads.clock_steps(ledger.connection)
-    steps = [step for step in every if step.since_us < until_us and step.until_us > since_us]
+    steps = workloads.clock_steps(ledger.connection, since_us, until_us)
     if not steps:
         return
     with reading(ledger, ledger.marks()) as read:
@@ -108,12 +108,34 @@ def _step_of(ledger: Ledger, read: Reading, step: Watch) -> tuple[Watch, set[str
 
 def passed_through(ledger: Ledger, *, since_us: int, until_us: int) -> Iterator[ReservedGap]:
     """Devices without a UUID that were reserved in a window: how long, and that nobody can see what for."""
-    held: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for device, spans in _of_guests(ledger, since_us, until_us).items():
+        yield ReservedGap(
+            reason=ReservedReason.PASSTHROUGH, what=device,
+            seconds=sum(high_us - low_us for low_us, high_us in spans) // SECOND_US,
+            since_us=spans[0][0], until_us=spans[-1][1],
+            detail="reserved; what ran on it no driver of the host sees",
+        )  # fmt: skip
+
+
+def unseen_in_guests(ledger: Ledger, *, since_us: int, until_us: int) -> list[Coverage]:
+    """The time in which guests held such devices, for a meter of processes: UNKNOWN, and not watched by anybody."""
+    return [
+        Coverage(
+            host=host_of(device), device=device, since_us=low_us, until_us=high_us, reason=ReservedReason.PASSTHROUGH
+        )
+        for device, spans in _of_guests(ledger, since_us, until_us).items()
+        for low_us, high_us in spans
+    ]
+
+
+def _of_guests(ledger: Ledger, since_us: int, until_us: int) -> dict[str, list[tuple[int, int]]]:
+    """When each device that is named by host and address was reserved, by whomever: spans apart, in order."""
     rows = workloads.placements_by_place(ledger.connection)
     placed = {row.placement: [device for device in json.loads(row.devices) if is_address(device)] for row in rows}
     on_address = {key: devices for key, devices in placed.items() if devices}
-    if not on_address:
-        return
+    if not on_address or since_us >= until_us:
+        return {}
+    held: dict[str, list[tuple[int, int]]] = defaultdict(list)
     with reading(ledger, ledger.marks()) as read:
         read.want(workloads.placed_on(ledger.connection, on_address), hour_floor(since_us))
         read.derive((), until_us=until_us, cut=False)
@@ -121,18 +143,15 @@ def passed_through(ledger: Ledger, *, since_us: int, until_us: int) -> Iterator[
             low_us, high_us = max(stay.since_us, since_us), min(stay.counted_us, until_us)
             for device in on_address[stay.placement] if low_us < high_us else ():
                 held[device].append((low_us, high_us))
-    for device, spans in sorted(held.items()):
-        yield ReservedGap(
-            reason=ReservedReason.PASSTHROUGH, what=device, seconds=_length_us(spans) // SECOND_US,
-            since_us=min(low for low, _ in spans), until_us=max(high for _, high in spans),
-            detail="reserved; what ran on it no driver of the host sees",
-        )  # fmt: skip
+    return {device: _apart(spans) for device, spans in sorted(held.items())}
 
 
-def _length_us(spans: list[tuple[int, int]]) -> int:
-    """How long any of the spans lasts."""
-    total = reached = 0
+def _apart(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans with what overlaps or touches made one, in order."""
+    found: list[tuple[int, int]] = []
     for low_us, high_us in sorted(spans):
-        total += max(0, high_us - max(low_us, reached))
-        reached = max(reached, high_us)
-    return total
+        if found and low_us <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], high_us))
+        else:
+            found.append((low_us, high_us))
+    return found

@@ -49,7 +49,8 @@ def reserved_gaps(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) 
 
 def late_differences(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) -> list[Difference]:
     """Final hours of a window whose records the events contradict: what ``correct`` would book."""
-    return list(due(ledger, list(ledger.scan(Pass)), since_us=since_us, until_us=until_us, now_us=now_us).late)
+    passes = list(ledger.scan(Pass))
+    return list(due(ledger, passes, ledger.marks(), since_us=since_us, until_us=until_us, now_us=now_us).late)
 
 
 def _unplaced(read: Reading, since_us: int, until_us: int) -> Iterator[ReservedGap]:

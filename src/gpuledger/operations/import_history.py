@@ -17,6 +17,7 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
 from gpuledger.model.outcomes import HistoryReport
 from gpuledger.model.problem import Problem
+from gpuledger.operations.known_otherwise import refuse_known_otherwise
 from gpuledger.operations.transition import record_transitions
 
 AT_ONCE = 10_000
@@ -59,7 +60,8 @@ def import_history(
         progress: called with transitions done and in all.
 
     Raises:
-        Misconfigured: ``as-of-needed`` where something holds devices and nothing tells until when; ``bad-as-of``
+        Misconfigured: ``cluster-differs``, ``times-differ`` where the ledger knows runs of it under another name;
+            ``as-of-needed`` where something holds devices and nothing tells until when; ``bad-as-of``
             where the time given lies before what the history itself tells, or ahead of now.
     """
     problems = list(history.problems)
@@ -69,6 +71,7 @@ def import_history(
     transitions = [*history.transitions, *seen]
     added = known = conflicts = 0
     with open_ledger() as ledger:
+        refuse_known_otherwise(ledger, history, path=path)
         for start in range(0, len(transitions), AT_ONCE):
             part = transitions[start : start + AT_ONCE]
             recorded = record_transitions(ledger, part, writer=writer, now_us=now_us, imported=True)

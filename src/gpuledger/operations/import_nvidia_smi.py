@@ -20,6 +20,8 @@ from gpuledger.sources import nvidia_smi, pid_map
 from gpuledger.watching.accounting import device_status, driver_record
 from gpuledger.watching.devices import changes, device_rows
 
+_MAP = "give the map of pids in UTF-8: a pid, a service and seconds since 1970 a line, with tabs between"
+
 
 def import_nvidia_smi(
     open_ledger: Callable[[], Ledger],
@@ -42,7 +44,7 @@ def import_nvidia_smi(
     """
     problems: list[Problem] = []
     readings = nvidia_smi.parse(
-        read_text(path),
+        read_text(path, hint="give the text that nvidia-smi printed"),
         path=str(path),
         zone=_zone(zone),
         taken_at_us=Missing("the file gives no time") if taken_at_us is None else taken_at_us,
@@ -114,7 +116,7 @@ def _zone(zone: str | None) -> tzinfo | None:
 
 
 def _claims(path: Path | None) -> list[pid_map.PidClaim]:
-    return [] if path is None else pid_map.parse(read_text(path), path=str(path))
+    return [] if path is None else pid_map.parse(read_text(path, hint=_MAP), path=str(path))
 
 
 def _host(readings: list[Reading], host: str | None, local_host: str, path: str, problems: list[Problem]) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gpuledger.errors import Misconfigured
-from gpuledger.model.lifecycle import Transition
 from gpuledger.operations.import_history import begun_anew
 from gpuledger.operations.reading_files import MOST_HISTORY_BYTES, read_bytes
 from gpuledger.sources import slurm_jobs
@@ -47,20 +46,11 @@ def read_slurm(
         zone=_zone(zone),
         columns=columns,
         cluster=cluster,
+        source=source or "",
         include_cpu=include_cpu,
         shards_per_gpu=shards_per_gpu,
     )
-    transitions = tuple(replace(each, source=source or _source(each)) for each in found.history.transitions)
-    sources = sorted({each.source for each in transitions})
-    told_by = source or (sources[0] if len(sources) == 1 else slurm_jobs.SOURCE)
-    history = replace(found.history, source=told_by, transitions=transitions)
-    return replace(found, history=begun_anew(history))
-
-
-def _source(transition: Transition) -> str:
-    """By the row's own cluster, so that the same row of another dump has the same source."""
-    cluster = dict(transition.labels).get("cluster", "")
-    return f"{slurm_jobs.SOURCE}:{cluster}" if cluster else slurm_jobs.SOURCE
+    return replace(found, history=begun_anew(found.history))
 
 
 def _zone(zone: str | None) -> tzinfo | None:

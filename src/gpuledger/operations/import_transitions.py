@@ -31,6 +31,7 @@ _BY = ("user", "team", "project")
 _METHOD = "sql"
 _NOT_TOLD = Missing("nothing says until when")
 _NOTHING = Missing("it tells of nothing")
+_LINES = "give JSON lines in UTF-8, one transition a line"
 
 
 def read_lines(path: Path, *, source: str, keep_going: bool) -> Lines:
@@ -39,7 +40,7 @@ def read_lines(path: Path, *, source: str, keep_going: bool) -> Lines:
     Raises:
         BadInput: the first line that cannot be understood, unless ``keep_going``.
     """
-    return transition_lines.parse(read_text(path), path=str(path), source=source, keep_going=keep_going)
+    return transition_lines.parse(read_text(path, hint=_LINES), path=str(path), source=source, keep_going=keep_going)
 
 
 def read_query(

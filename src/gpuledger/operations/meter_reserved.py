@@ -175,22 +175,25 @@ class _Backlog:
 def _late_part(
     ledger: Ledger, finality: Finality, seen: Mapping[str, int], marks: Mapping[str, int], *, now_us: int
 ) -> ReservedPart:
-    """What new evidence changes in hours before the end of those covered: all of it at once, for the marks say so."""
+    """What new evidence changes in hours before the end of those covered: all of it at once, for the marks say so.
+
+    All of them, also where the clock of this pass stands behind that of the pass that closed them.
+    """
     open_us = finality.spans[-1][1]
-    closed_us = min(open_us, closed_until(now_us))
+    closed_us = max(open_us, closed_until(now_us))
     with reading(ledger, marks) as read:
         read.want_unseen(seen)
         read.want_heard(seen, until_us=open_us)
         read.drop_from(open_us)
         read.ask_from(archived_until(ledger.connection))
         first_us = read.first_hour()
-        if isinstance(first_us, Missing) or first_us >= closed_us:
+        if isinstance(first_us, Missing) or first_us >= open_us:
             return ReservedPart(booking=Booking(), ready=_NOTHING, from_us=_NOTHING, until_us=open_us, hours=0)
-        hours = range(first_us, closed_us, HOUR_US)
+        hours = range(first_us, open_us, HOUR_US)
         fresh = {hour_us for hour_us in hours if not finality.is_covered(hour_us)}
-        read.derive(whole(hours), until_us=closed_until(now_us), open_hours=fresh)
+        read.derive(whole(hours), until_us=closed_us, open_hours=fresh)
         known = placements(read, read.placed())
-        heads, shared = heads_of(read.runs(first_us, closed_us), known)
+        heads, shared = heads_of(read.runs(first_us, open_us), known)
         if any(read.has_records(*span) for span in _spans(fresh)):
             read.book_by_row()
         else:
@@ -205,9 +208,7 @@ def _late_part(
     if placed_late:
         with reading(ledger, marks) as read:
             read.want({workload for workload, _ in placed_late}, first_us)
-            again = booked(
-                read, hours, finality, seen, closed_us=closed_until(now_us), now_us=now_us, placed_late=placed_late
-            )
+            again = booked(read, hours, finality, seen, closed_us=closed_us, now_us=now_us, placed_late=placed_late)
         inserted = {_key(row) for row in again.records}
         booking = Booking(
             records=tuple(sorted({*booking.records, *again.records}, key=lambda row: (row.hour_us, _key(row)))),

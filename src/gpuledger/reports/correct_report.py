@@ -6,6 +6,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from gpuledger.model.durations import several
+from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
 from gpuledger.model.outcomes import CorrectReport
 from gpuledger.reports import as_csv
@@ -18,7 +19,7 @@ def to_table(report: CorrectReport) -> RenderableType:
     """For eyes: each hour with what it changes by."""
     rows = report.corrections
     if not rows:
-        return Text("no final hour differs from its events: nothing to correct")
+        return stacked(*_passed(report), Text("no final hour differs from its events: nothing to correct"))
     total = sum(row.delta for row in rows)
     grid = Fitted(
         [
@@ -33,15 +34,29 @@ def to_table(report: CorrectReport) -> RenderableType:
     )  # fmt: skip
     said = f"{several(len(rows), 'correction')} booked: {report.why} ({report.by})"
     would = f"{several(len(rows), 'correction')} would be booked; --yes books them"
-    return stacked(grid, "", Text(said if report.done else would))
+    return stacked(grid, "", *_passed(report), Text(said if report.done else would))
+
+
+def _passed(report: CorrectReport) -> tuple[Text, ...]:
+    """What the pass that ran first has booked; nothing where it booked nothing."""
+    if isinstance(report.ran, Missing) or not (report.ran.records or report.ran.corrections):
+        return ()
+    records, corrections = (
+        several(len(report.ran.records), "record"),
+        several(len(report.ran.corrections), "correction"),
+    )
+    return (Text(f"a metering pass ran first: {records} and {corrections} booked"),)
 
 
 def to_json(report: CorrectReport) -> dict[str, Json]:
-    """Each correction, with its reference once it is booked."""
+    """Each correction, with its reference once it is booked; before them what the pass that ran first has booked."""
     return {
         "done": report.done,
         "reason": report.why,
         "by": report.by,
+        "pass": None
+        if isinstance(report.ran, Missing)
+        else {"records_added": len(report.ran.records), "corrections_added": len(report.ran.corrections)},
         "corrections": [
             {
                 "ref": row.ref if row.number else None,

@@ -94,6 +94,9 @@ def _per(entry: MappingReader, limit: str) -> Per:
             message = "`devices` are counted at once, so there is no `per`"
             raise entry.error("policy-bad-value", message, "per", "use device_hours with per: month")
         return Per.AT_ONCE
+    if "per" not in entry.names:
+        message = "`device_hours` lacks `per`: in which period"
+        raise entry.error("policy-missing-key", message, "device_hours", f"add per: one of {', '.join(_PERIODS)}")
     written = entry.text("per", required=True)
     if written not in _PERIODS:
         message = f"{written!r} is no period"

@@ -8,6 +8,7 @@ Text can be made to look like a row, so a dump for accounting is best taken with
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -163,7 +164,7 @@ class Splitter:
 
     def feed(self, number: int, line: str) -> Iterator[Record | Broken]:
         """Take one line; gives what it completes."""
-        cells = line.split(self._delimiter)
+        cells = self._cells(line)
         is_row = len(cells) == self._width
         if is_row:
             for place, shape in self._checked:
@@ -197,6 +198,12 @@ class Splitter:
         if self._previous:
             yield self._previous
             self._previous = None
+
+    def _cells(self, line: str) -> list[str]:
+        """The fields of a line. A sheet that was saved with commas has quotes where a field holds one, as TRES do."""
+        if self._delimiter != "," or '"' not in line:
+            return line.split(self._delimiter)
+        return next(csv.reader([line]), [""])
 
     def _can_begin(self, cells: Sequence[str]) -> bool:
         """A row breaks inside free text only, so all before that stands on its first line."""
@@ -260,10 +267,12 @@ class Splitter:
     def _complaint(self, line: str, count: int) -> str:
         if count != self._width:
             message = f"{self._width} fields were expected, and there are {count}"
+            if self._delimiter == ",":
+                message += "; a comma stands inside TRES too, so take the dump with -P"
             if not self._has_free or count > self._width:
                 return message
             return f"{message}; if a text in it goes on in the next line, that line is no row of its own"
-        cells = line.split(self._delimiter)
+        cells = self._cells(line)
         for place, shape in self._checked:
             if not shape(cells[place]):
                 return f"{cells[place][:40]!r} is no {self.columns[place]}"

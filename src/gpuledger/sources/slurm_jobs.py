@@ -19,13 +19,16 @@ from gpuledger.model.moments import SECOND_US, iso
 from gpuledger.model.problem import Problem
 from gpuledger.sources import slurm_json, slurm_sacct
 from gpuledger.sources.slurm_rows import HINT, TOLD_TWICE, Doubt, Findings, SlurmRow, SlurmRows
-from gpuledger.sources.slurm_runs import BROKE, ENDED, KNOWN, OPEN, WAITING, each_run_once, waits_from
+from gpuledger.sources.slurm_runs import BROKE, ENDED, KNOWN, OPEN, WAITING, each_run_once, find_requeued, waits_from
 from gpuledger.sources.slurm_steps import find_missing
-from gpuledger.sources.slurm_tres import UNTYPED, Held, held
+from gpuledger.sources.slurm_tres import UNTYPED, Held, class_of, held
 
 SOURCE = "slurm"
 
 TWICE = "was shown twice by the local clock"
+
+MOST_GPUS = 1_000_000
+"""Of one job; more is a broken cell, and would make as many rows of it. The largest machines have a tenth."""
 
 TOLERANCE_S = 2
 """End less start may differ so much from Elapsed: the two are rounded apart."""
@@ -60,6 +63,7 @@ def parse(
     zone: tzinfo | None,
     columns: Sequence[str] = (),
     cluster: str = "",
+    source: str = "",
     include_cpu: bool = False,
     shards_per_gpu: int = 0,
 ) -> SlurmHistory:
@@ -71,6 +75,8 @@ def parse(
         zone: of its local times; None when not given, which JSON does not need.
         columns: their names, for text without header.
         cluster: of rows that name none; may be empty.
+        source: who says so; empty: ``slurm:`` and the row's own cluster, so that the same row of another dump has the
+            same source, or ``slurm`` where no cluster is told.
         include_cpu: whether jobs without a GPU are told, as class ``cpu`` with a label ``cpus``.
         shards_per_gpu: how many ``gres/shard`` make one GPU; 0 where not given.
 
@@ -80,33 +86,39 @@ def parse(
     """
     if b"\0" in content:
         line = content.count(b"\n", 0, content.index(b"\0")) + 1
-        raise BadInput("not-text", "a NUL byte: this is a binary file", path=path, line=line, hint=HINT)
+        wide = "it is UTF-16, which PowerShell writes: `iconv -f UTF-16 -t UTF-8` makes it text"
+        what = wide if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "a NUL byte: this is a binary file"
+        raise BadInput("not-text", what, path=path, line=line, hint=HINT)
     text = content.decode("utf-8", "surrogateescape")
     if text.removeprefix("\ufeff").lstrip().startswith("{"):
         rows = slurm_json.parse(text, path=path)
     else:
         rows = slurm_sacct.parse(text, path=path, zone=zone, columns=columns)
-    return history_of(rows, path=path, cluster=cluster, include_cpu=include_cpu, shards_per_gpu=shards_per_gpu)
+    return history_of(
+        rows, path=path, cluster=cluster, source=source, include_cpu=include_cpu, shards_per_gpu=shards_per_gpu
+    )
 
 
 def history_of(
-    rows: SlurmRows, *, path: str, cluster: str = "", include_cpu: bool = False, shards_per_gpu: int = 0
-) -> SlurmHistory:
+    rows: SlurmRows, *, path: str, cluster: str = "", source: str = "", include_cpu: bool = False,
+    shards_per_gpu: int = 0,
+) -> SlurmHistory:  # fmt: skip
     """The history in rows; arguments as for :func:`parse`.
 
     The rows that are open say until when they were known to be: start + elapsed + suspended. Where they agree,
     as in one dump they do, that is ``as_of_us``. Where they do not, ``as_of_us`` is the earliest, and each that was
     seen later has one more ``running`` then, so that all of what is known is metered, and nothing beyond it.
     """
-    builder = _Builder(path, cluster, include_cpu=include_cpu, shards_per_gpu=shards_per_gpu)
+    builder = _Builder(path, cluster, source, include_cpu=include_cpu, shards_per_gpu=shards_per_gpu)
     return builder.build(rows)
 
 
 class _Builder:
     """One dump as it becomes a history."""
 
-    def __init__(self, path: str, cluster: str, *, include_cpu: bool, shards_per_gpu: int) -> None:
+    def __init__(self, path: str, cluster: str, source: str, *, include_cpu: bool, shards_per_gpu: int) -> None:
         self._cluster = cluster
+        self._source = source
         self._include_cpu = include_cpu
         self._shards_per_gpu = shards_per_gpu
         self._findings = Findings(path)
@@ -132,11 +144,16 @@ class _Builder:
                     Problem(code="broken-line", message=f"job {row.job}: {problem}; it is left out"), row.line
                 )
         find_missing(allocations, steps, self._findings)
+        find_requeued(
+            [row for row in allocations if self._include_cpu or "gres/" in row.allocated + row.requested],
+            self._findings,
+        )
         as_of_us = self._close()
         self._say_sums()
         self._transitions.sort(key=lambda one: one.at_us)
+        sources = {each.source for each in self._transitions}
         history = History(
-            source=SOURCE,
+            source=self._source or (sources.pop() if len(sources) == 1 else SOURCE),
             transitions=tuple(self._transitions),
             as_of_us=as_of_us,
             problems=(*rows.problems, *self._findings.all()),
@@ -158,6 +175,12 @@ class _Builder:
             message = f"job {row.job} is {row.state[:40]!r}, a state that is not known"
             message += f"; {size:,} device-seconds are not counted"
             self._findings.add(Problem(code="unknown-state", message=message), row.line, device_seconds=size)
+            return
+        if isinstance(row.start_us, Missing) and given.count and row.lasted_s:
+            size = given.count * row.lasted_s
+            message = f"job {row.job} held {given.count} GPUs for {row.lasted_s:,} s, and since when is not told"
+            message += f"; {size:,} device-seconds are not counted"
+            self._findings.add(Problem(code="start-missing", message=message), row.line, device_seconds=size)
             return
         # a job held after it ran has an end; a start without one is only foreseen
         if isinstance(row.start_us, Missing) or (row.state in WAITING and isinstance(row.end_us, Missing)):
@@ -208,16 +231,18 @@ class _Builder:
 
     def _parts(self, row: SlurmRow, given: Held, asked: Held) -> list[tuple[str, int, Fraction]]:
         """What a run held: class, number and share of devices; more than one where it held several classes."""
+        if given.count > MOST_GPUS:
+            raise ValueError(f"{given.count:,} GPUs are more than any cluster has")
         if given.devices:
             return [
-                (class_name, min(MOST_DEVICES, number - done), Fraction(1))
+                (class_of(class_name), min(MOST_DEVICES, number - done), Fraction(1))
                 for class_name, number in given.devices
                 for done in range(0, number, MOST_DEVICES)
             ]
         if given.shards and self._shards_per_gpu:
             if given.shards > MOST_DEVICES:
                 raise ValueError(f"{given.shards} shards are more than {MOST_DEVICES}")
-            return [(UNTYPED, given.shards, Fraction(1, self._shards_per_gpu))]
+            return [(class_of(given.parts_of), given.shards, Fraction(1, self._shards_per_gpu))]
         if given.shards or given.mps:
             self._unsized[0] += 1
             self._unsized[1] += (given.shards or given.mps) * row.lasted_s
@@ -293,7 +318,7 @@ class _Builder:
             event_id=f"{workload}#{word}{number and '@'}{number}",
             state=state,
             at_us=at_us,
-            source=SOURCE,
+            source=self._told_by(row),
             user=row.user,
             project=row.account,
             requested_class=asked,
@@ -309,6 +334,10 @@ class _Builder:
         array, bracket, _ = row.job.partition("_[")
         job = f"{array}_[*]" if bracket else row.job
         return f"slurm:{cluster}/{job}" if cluster else f"slurm:{job}"
+
+    def _told_by(self, row: SlurmRow) -> str:
+        cluster = row.cluster or self._cluster
+        return self._source or (f"{SOURCE}:{cluster}" if cluster else SOURCE)
 
     def _labels(self, row: SlurmRow) -> tuple[tuple[str, str], ...]:
         key = (row.cluster or self._cluster, row.partition, row.qos)
@@ -365,5 +394,5 @@ def _class_asked(asked: Held) -> str:
     """The one type of GPU that was asked for, ``gpu`` for any or several, empty for none."""
     types = [name for name, _ in asked.devices]
     if len(types) == 1:
-        return types[0]
+        return class_of(types[0])
     return UNTYPED if types or asked.shards or asked.mps else ""

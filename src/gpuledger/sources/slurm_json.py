@@ -125,6 +125,7 @@ def _row(job: object, line: int) -> SlurmRow:
         end_us=_moment(time.get("end")),
         elapsed_s=_seconds(time.get("elapsed")),
         suspended_s=_seconds(time.get("suspended")),
+        restarts=0 if isinstance(restarts := figure(job.get("restart_cnt")), Missing) else restarts,
         allocated=_tres(_inner(job, "tres").get("allocated")),
         requested=_tres(_inner(job, "tres").get("requested")),
         nodes="" if job.get("nodes") in NO_NODES else _text(job.get("nodes")),

@@ -21,7 +21,7 @@ TOLD_TWICE = Missing("sacct: an hour that the local clock showed twice, and noth
 """A moment of asking that two readings leave open."""
 
 HINT = (
-    "what is understood: sacct -a -P --format=JobID,Cluster,User,Account,Partition,QOS,State,Submit,Eligible,"
+    "what is understood: sacct -a -D -P --format=JobID,Cluster,User,Account,Partition,QOS,State,Submit,Eligible,"
     "Start,End,ElapsedRaw,Suspended,ReqTRES,AllocTRES,NodeList; or sacct -a --json"
 )
 
@@ -50,6 +50,7 @@ class SlurmRow:
         doubt: of start and end, which then are the earliest that they can be.
         elapsed_s: seconds from start to end, or to the dump, less ``suspended_s``.
         suspended_s: seconds it was suspended.
+        restarts: how often it was requeued before this run; 0 where that is not told.
         allocated, requested: TRES strings; empty where there are none.
         nodes: Slurm's node list; empty where none is assigned.
     """
@@ -70,6 +71,7 @@ class SlurmRow:
     doubt: Doubt = Doubt.NONE
     elapsed_s: int | Missing = NOT_TOLD
     suspended_s: int | Missing = NOT_TOLD
+    restarts: int = 0
     allocated: str = ""
     requested: str = ""
     nodes: str = ""

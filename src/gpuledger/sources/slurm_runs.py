@@ -31,6 +31,15 @@ KNOWN = WAITING | OPEN | ENDED
 _UNFINISHED = WAITING | OPEN
 
 
+def whole_state(word: str) -> str:
+    """A state as it was cut for a narrow column, ``OUT_OF_ME+``: the one that begins so, else what stands there."""
+    cut = word.removesuffix("+")
+    if cut == word or cut in KNOWN:
+        return cut
+    begun = [state for state in KNOWN if state.startswith(cut)]
+    return begun[0] if len(begun) == 1 else cut
+
+
 def each_run_once(rows: Sequence[SlurmRow], findings: Findings) -> list[SlurmRow]:
     """Of the allocations in a file those that count, in its order: of each job and start one.
 
@@ -51,6 +60,29 @@ def each_run_once(rows: Sequence[SlurmRow], findings: Findings) -> list[SlurmRow
             last_start_us[run[:2]] = max(row.start_us, last_start_us.get(run[:2], 0))
     # a row of waiting is overtaken by a later start of its job
     return [row for row in kept.values() if not _has_started(row, last_start_us.get((row.cluster, row.job), 0))]
+
+
+def find_requeued(rows: Sequence[SlurmRow], findings: Findings) -> None:
+    """Note the jobs that were requeued and of which runs are missing.
+
+    Without -D ``sacct -P`` prints the last run alone; ``sacct --json`` prints all (both seen with Slurm 22.05). How
+    often a job was requeued is told by the column ``Restarts`` and by ``restart_cnt`` in JSON, of later versions.
+    """
+    starts: dict[tuple[str, str], set[int]] = {}
+    last: dict[tuple[str, str], SlurmRow] = {}
+    for row in rows:
+        job = (row.cluster, row.job)
+        if not isinstance(row.start_us, Missing):
+            starts.setdefault(job, set()).add(row.start_us)
+        if row.restarts and row.restarts >= (last[job].restarts if job in last else 0):
+            last[job] = row
+    for job, row in last.items():
+        runs = row.restarts + (not isinstance(row.start_us, Missing))
+        here = len(starts.get(job, ()))
+        if here < runs:
+            message = f"job {row.job} was requeued {row.restarts} times, and {here} of its {runs} runs are in the dump"
+            message += ": the others are not counted; sacct prints them with -D, where they do not lie before its -S"
+            findings.add(Problem(code="runs-missing", message=message), row.line)
 
 
 def waits_from(row: SlurmRow) -> int | Missing:

@@ -15,7 +15,9 @@ from gpuledger.errors import BadInput
 from gpuledger.model.problem import Problem
 from gpuledger.sources.slurm_fields import Broken, Record, Splitter
 from gpuledger.sources.slurm_rows import HINT, NOT_TOLD, Findings, SlurmRow, SlurmRows
+from gpuledger.sources.slurm_runs import whole_state
 from gpuledger.sources.slurm_times import Times, seconds
+from gpuledger.sources.slurm_tres import with_gres
 
 MOST_LINES_BEFORE_HEADER = 50
 """What a shell or ``module load`` says before ``sacct`` does."""
@@ -26,11 +28,15 @@ HOPELESS = 200
 _HEADER = re.compile(
     r"[A-Za-z]+(?P<delimiter>[^A-Za-z0-9_\n]{1,8}|\t)(?:[A-Za-z]+(?P=delimiter))*[A-Za-z]*(?P=delimiter)?"
 )
-_NAME = re.compile(r"[A-Za-z]+")
-_NEEDED = ("state", "start", "alloctres")
+_COMPLAINT = re.compile(r"(?:sacct|slurm_\w+)(?::| error:) .*error.*|slurm_\w+ error: .*", re.IGNORECASE)
+_NO_TIME = re.compile(r" is no (?:Start|End|Submit|Eligible)\b", re.IGNORECASE)
+_FOR_EYES = re.compile(r"-+(?: +-+)+ *")
+_YAML = re.compile(r"(?:---|(?:jobs|meta|errors|warnings):.*)")
+_NEEDED = {"state": "State", "start": "Start"}
 _CHECKED = (
     "state", "jobid", "alloctres", "start", "jobidraw", "end", "elapsedraw", "elapsed", "submit", "eligible",
-    "suspended", "reqtres", "cluster", "user", "account", "partition", "qos", "nodelist",
+    "suspended", "restarts", "reqtres", "allocgres", "reqgres", "cluster", "user", "account", "partition", "qos",
+    "nodelist",
 )  # fmt: skip
 """The columns that count, those first by which a row is known."""
 
@@ -84,6 +90,10 @@ class _Dump:
         splitter = self._begin(lines)
         make = self._maker(splitter.columns)
         for number, line in lines:
+            if line[:1] == "s" and _COMPLAINT.fullmatch(line):
+                self._take(splitter.end(), make)
+                self._complained(line, number)
+                continue
             if line[:1].isalpha() and (header := header_of(line)):
                 self._take(splitter.end(), make)
                 splitter = self._splitter(*header, number)
@@ -100,9 +110,15 @@ class _Dump:
 
     def _begin(self, lines: Iterator[tuple[int, str]]) -> Splitter:
         """The splitter for the first rows: by the header, or by the columns given."""
+        how = ""
         for number, line in lines:
             if header := header_of(line):
                 return self._splitter(*header, number)
+            if _COMPLAINT.fullmatch(line):
+                self._complained(line, number)
+                how = f"sacct itself failed: {line[:80]}"
+            elif not how and (_FOR_EYES.fullmatch(line) or _YAML.fullmatch(line)):
+                how = "that is YAML: --json" if _YAML.fullmatch(line) else "that is its table for eyes: add -P"
             if self._given and line.strip():
                 splitter = self._splitter(*self._fitted(line), 0)
                 self._take(splitter.feed(number, line), self._maker(splitter.columns))
@@ -110,9 +126,12 @@ class _Dump:
             if number >= MOST_LINES_BEFORE_HEADER:
                 break
         message = f"no line of the first {MOST_LINES_BEFORE_HEADER} names columns, JobID among them"
-        raise BadInput(
-            "no-header", message, path=self._path, hint=f"--columns JobID,State,... as they stand in it; {HINT}"
-        )
+        hint = f"{how}; {HINT}" if how else f"--columns JobID,State,... as they stand in it; {HINT}"
+        raise BadInput("no-header", message, path=self._path, hint=hint)
+
+    def _complained(self, line: str, number: int) -> None:
+        message = f"sacct met an error, so its list may not be whole: {clean(line)[:200]}"
+        self._findings.add(Problem(code="sacct-complains", message=message), number)
 
     def _fitted(self, line: str) -> tuple[tuple[str, ...], str]:
         """The columns given and the delimiter of a dump without header: what cuts its first line into as many."""
@@ -126,11 +145,13 @@ class _Dump:
 
     def _splitter(self, columns: Sequence[str], delimiter: str, line: int) -> Splitter:
         places = {column.lower(): place for place, column in reversed(list(enumerate(columns))) if column}
-        missing = [name for name in _NEEDED if name not in places]
+        missing = [written for name, written in _NEEDED.items() if name not in places]
         if not places.keys() & {"jobid", "jobidraw"}:
             missing.insert(0, "JobID")
         if not places.keys() & {"end", "elapsed", "elapsedraw"}:
             missing.append("End or ElapsedRaw")
+        if not places.keys() & {"alloctres", "allocgres"}:
+            missing.append("AllocTRES (before Slurm 21.08 AllocGRES will do)")
         if missing:
             message = f"columns that are needed are not there: {', '.join(missing)}"
             raise BadInput("columns-missing", message, path=self._path, line=line, hint=HINT)
@@ -162,6 +183,8 @@ class _Dump:
         code = "columns-differ" if self._given else "not-sacct"
         message = f"none of the first {count} rows can be read; line {first.where.rpartition(':')[2]}: {first.message}"
         hint = f"name the columns as they stand in the file: --columns JobID,State,...; {HINT}" if self._given else HINT
+        if _NO_TIME.search(first.message):
+            hint = "sacct prints such times by SLURM_TIME_FORMAT: `unset SLURM_TIME_FORMAT`, or set it to %s"
         return BadInput(code, message, path=self._path, hint=hint)
 
     def _maker(self, columns: Sequence[str]) -> Callable[[Record], SlurmRow]:
@@ -177,6 +200,7 @@ class _Dump:
         elapsed, suspended = place("elapsedraw", "elapsed"), place("suspended")
         cluster, user, account, partition = place("cluster"), place("user"), place("account"), place("partition")
         qos, nodes, allocated, requested = place("qos"), place("nodelist"), place("alloctres"), place("reqtres")
+        alloc_gres, req_gres, restarts = place("allocgres"), place("reqgres"), place("restarts")
 
         def make(record: Record) -> SlurmRow:
             cells = [*record.cells, ""]
@@ -193,7 +217,7 @@ class _Dump:
                 account=clean(cells[account]),
                 partition=clean(cells[partition]),
                 qos=clean(cells[qos]),
-                state=cells[state].partition(" ")[0].rstrip("+"),
+                state=whole_state(cells[state].partition(" ")[0]),
                 submit_us=self._times.asked(cells[submit], start_us),
                 eligible_us=self._times.asked(cells[eligible], start_us),
                 start_us=start_us,
@@ -201,8 +225,9 @@ class _Dump:
                 doubt=doubt,
                 elapsed_s=elapsed_s,
                 suspended_s=suspended_s,
-                allocated=clean(cells[allocated]),
-                requested=clean(cells[requested]),
+                restarts=int(cells[restarts]) if cells[restarts].isdecimal() else 0,
+                allocated=with_gres(clean(cells[allocated]), cells[alloc_gres]),
+                requested=with_gres(clean(cells[requested]), cells[req_gres]),
                 nodes="" if cells[nodes] in NO_NODES else clean(cells[nodes]),
             )
 

@@ -41,18 +41,17 @@ def read(url: str, query: str, *, cursor: str = "", after: int | str | None = No
         ) from None
     except sa.exc.ArgumentError:
         raise Misconfigured("bad-database", "--database is not the URL of a database", hint="sqlite:///PATH") from None
-    text, values = query.strip().rstrip(";"), {}
+    # the user's own colons (::text, '12:00') are no parameters
+    text, values = query.strip().rstrip(";").replace(":", r"\:"), {}
     if cursor:
         text = f"SELECT * FROM ({text}) AS told"  # noqa: S608 the query is the user's own, the name was checked
         if after is not None:
             text, values = f"{text} WHERE told.{cursor} >= :after", {"after": after}
         text = f"{text} ORDER BY told.{cursor}"
-    # the user's own colons (::text, '12:00') are no parameters
-    statement = sa.text(text if cursor and after is not None else text.replace(":", r"\:"))
     try:
         with engine.connect() as connection:
             try:
-                result = connection.execute(statement, values)
+                result = connection.execute(sa.text(text), values)
                 if not result.returns_rows:
                     raise Misconfigured("bad-query", "the query gives no rows", hint='--sql "SELECT ..."')
                 return [dict(row) for row in result.mappings()]
@@ -77,7 +76,9 @@ def _refuse_absent(address: sa.URL) -> None:
 
 def _bad_query(error: sa.exc.SQLAlchemyError) -> Misconfigured:
     return Misconfigured(
-        "bad-query", f"the database refuses the query: {_first_line(error)}", hint='--sql "SELECT ..."'
+        "bad-query",
+        f"the database refuses the query: {_first_line(error)}",
+        hint='--sql "SELECT ..." as it stands, without parameters: what --cursor reached is asked for around it',
     )
 
 

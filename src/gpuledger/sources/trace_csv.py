@@ -27,7 +27,7 @@ SOURCE = "trace"
 MOST_PROBLEMS = 20
 """Problems of one code that are told by line; the others are counted."""
 
-COUNTED_ONLY = frozenset({"not-scheduled", "no-devices", "repeated-row", "no-class"})
+COUNTED_ONLY = frozenset({"not-scheduled", "no-devices", "repeated-row", "no-class", "no-machine"})
 """Codes of rows that are as their trace has them, often thousands: told once, with their number."""
 
 NOTHING_OPEN = Missing("nothing is open")
@@ -73,6 +73,9 @@ def parse(text: str, *, path: str, trace_map: TraceMap, source: str = SOURCE) ->
 def _header(physical: list[str], trace_map: TraceMap, path: str) -> tuple[tuple[str, ...], int]:
     """The names of the columns, and how many lines they took."""
     lines = csv.reader(physical, delimiter=trace_map.delimiter, strict=True)
+    if next((line.strip() for line in physical if line.strip()), "").startswith(("{", "[")):
+        hint = f"{_HINT}; `jq -r` makes one of JSON, a line for each run with its machine and its devices"
+        raise BadInput("bad-trace", "JSON, and no CSV", path=path, line=1, hint=hint)
     try:
         written = tuple(cell.strip() for cell in next((cells for cells in lines if any(cells)), []))
     except csv.Error as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from gpuledger.errors import Misconfigured
-from gpuledger.model.addresses import device_named
+from gpuledger.model.addresses import indexed, is_index
 from gpuledger.model.lifecycle import CPU, Placement
 from gpuledger.model.moments import CLOCK_TOLERANCE_US, SECOND_US
 from gpuledger.model.problem import Problem
@@ -144,7 +144,7 @@ class RowReader:
         since = starts or pending
         if not since:
             raise LeftOut(Problem(code="no-times", message="neither a start nor a time of asking"))
-        start_us, end_us = self._ends(since, cells, told)
+        start_us, end_us = self._ends(since, cells, told, ran=bool(starts))
         if not starts:
             return start_us, None, self._at_trace_end(end_us, start_us, told)
         pending_us = pending[0] if pending else None
@@ -174,13 +174,16 @@ class RowReader:
             return ()
         return moments
 
-    def _ends(self, since: tuple[int, ...], cells: Sequence[str], told: list[Problem]) -> tuple[int, int | None]:
+    def _ends(
+        self, since: tuple[int, ...], cells: Sequence[str], told: list[Problem], *, ran: bool
+    ) -> tuple[int, int | None]:
         """Start and end, of those that the local clock leaves possible; the end None where it is not told.
 
-        The row's own facts tell which hour of two is meant: start + duration = end, and no end before its start.
+        The row's own facts tell which hour of two is meant: start + duration = end, and no end before its start. Of
+        what never ran the duration says nothing: it is how long devices were held, and not how long it waited.
         """
         ends = self._moments("end", cells) if "end" in self._columns else ()
-        lasted_us = self._lasted(cells) if "duration" in self._columns else None
+        lasted_us = self._lasted(cells) if ran and "duration" in self._columns else None
         pairs: list[tuple[int, int | None]] = [(at_us, end_us) for at_us in since for end_us in ends]
         if not ends:
             pairs = [(at_us, None if lasted_us is None else at_us + lasted_us) for at_us in since]
@@ -231,14 +234,15 @@ class RowReader:
 
     def _placement(self, cells: Sequence[str], told: list[Problem]) -> Placement | None:
         key = tuple(cells[place] for place in self._placing)
-        if key in self._placements:
-            return self._placements[key]
-        placement = self._placed(*(self._cell(word, cells) for word in _PLACING))
+        placement = self._placements.get(key) or self._placed(*(self._cell(word, cells) for word in _PLACING))
         if placement is None:
             message = "nothing tells its class, so it is kept without a placement and not metered"
             told.append(Problem(code="no-class", message=message))
-        else:
-            self._placements[key] = placement
+            return None
+        self._placements[key] = placement
+        if placement.count and not placement.devices and self._cell("device_ids", cells):
+            message = "its devices are numbers, and of which machine nothing tells: counted, and not named"
+            told.append(Problem(code="no-machine", message=message))
         return placement
 
     def _placed(
@@ -246,11 +250,12 @@ class RowReader:
         class_name: str, region: str, machine: str, pool: str,
     ) -> Placement | None:  # fmt: skip
         names = {name for name in _IDS_APART.split(device_ids) if name}
+        is_named = bool(machine) or not any(is_index(name) for name in names)
         try:
-            ids = tuple(sorted({device_named(name, machine) for name in names}))
+            ids = tuple(sorted({indexed(name, machine) for name in names})) if is_named else ()
         except Misconfigured as error:
             raise LeftOut(Problem(code="bad-placement", message=error.message)) from None
-        count, part = self._counted(devices, ids, instances, share)
+        count, part = self._counted(devices, ids or tuple(names), instances, share)
         class_name = self._map.classes.get(class_name, class_name)
         if not count:
             if self._choice["without_devices"] == "left-out":

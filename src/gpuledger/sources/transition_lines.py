@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from gpuledger.errors import BadInput, Misconfigured
-from gpuledger.model.addresses import device_named
+from gpuledger.model.addresses import device_named, is_index, lacks_host
 from gpuledger.model.lifecycle import (
     CPU,
     Placement,
@@ -105,20 +105,21 @@ def parse_placement(words: Mapping[str, Any]) -> Placement | None:
         count = devices
     else:
         names = devices.split(",") if isinstance(devices, str) else devices
-        if isinstance(devices, str) and (wrong := [name.strip() for name in names if _NUMBER.fullmatch(name.strip())]):
+        if not isinstance(names, list | tuple):
+            raise Misconfigured("bad-placement", f"devices {devices!r}", hint="a number, or UUIDs with commas")
+        texts = [_text("a device", name).strip() for name in names]
+        if wrong := [text for text in texts if _NUMBER.fullmatch(text) or (is_index(text) and not lacks_host(text))]:
             raise Misconfigured(
                 "bad-placement",
                 f"{wrong[0][:40]} is neither a number of devices nor a UUID; an index names another on each machine",
                 hint="--devices 2, or --devices UUID,UUID as nvidia-smi -L prints them",
             )
-        if not isinstance(names, list | tuple):
-            raise Misconfigured("bad-placement", f"devices {devices!r}", hint="a number, or UUIDs with commas")
         machine = _text("machine", given.get("machine", ""))
-        listed = tuple(sorted(device_named(_text("a device", name).strip(), machine) for name in names))
+        listed = tuple(sorted(device_named(text, machine) for text in texts))
         count = len(listed)
         if "" in listed:
             raise Misconfigured("bad-placement", "a device without a UUID", hint="--devices UUID,UUID")
-    return Placement(
+    placement = Placement(
         class_name=class_name,
         region=_text("region", given.get("region", "")),
         machine=_text("machine", given.get("machine", "")),
@@ -127,6 +128,8 @@ def parse_placement(words: Mapping[str, Any]) -> Placement | None:
         count=count,
         share=parse_share(str(given["share"])) if "share" in given else Fraction(1),
     )
+    placement.refuse_odd_names()
+    return placement
 
 
 def parse_at(value: object) -> int:
