@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
+import sqlalchemy as sa
 
 from control_plane import ControlPlane
+from gpuledger.errors import Refused
 from gpuledger.ledger import booking
 from gpuledger.ledger.booking import make_ready, ready_rows, ready_sums, stand_already
 from gpuledger.ledger.reserved import Reading, make_relations
@@ -15,13 +15,6 @@ from gpuledger.model.moments import DAY_US, HOUR_US
 from gpuledger.model.rows import UsageRecord
 
 EVERY_STORE = True
-
-
-@pytest.fixture
-def plane(new_place) -> Iterator[ControlPlane]:
-    made = ControlPlane(new_place("plane.db"))
-    yield made
-    made.ledger.close()
 
 
 def derived(plane: ControlPlane, hours: int) -> Reading:
@@ -79,6 +72,19 @@ def test_sums_of_what_stands_ready(plane) -> None:
     assert sums(DAY_US) == [(plane.at(0), 4 * 3600), (plane.at(24), 4 * 3600)]
     assert len(sums(HOUR_US)) == 8
     assert sums(0, "cpu.reserved") == []
+
+
+def test_what_stands_ready_and_was_written_meanwhile_is_refused(plane) -> None:
+    """Nothing of the transaction is written, whoever was faster."""
+    plane.run("a", 0, 2, plane.placement("n1"))
+    read = derived(plane, 3)
+    ready = make_ready(read, heads(read, plane), recorded_at_us=9)
+    plane.meter(3)
+    before = plane.ledger.heads()
+    derived(plane, 3)
+    with pytest.raises((Refused, sa.exc.DBAPIError)):
+        plane.ledger.append_if(lambda: True, [], writer="late.meter", at_us=9, ready=ready)
+    assert plane.ledger.heads() == before
 
 
 def test_what_stands_already_is_seen(plane) -> None:

@@ -44,6 +44,20 @@ def test_a_file_that_is_another_is_told_by_name(folder: Path, hurt: str) -> None
         with pytest.raises(Corrupt, match=r"2026-07\.parquet") as refused:
             ask()
         assert refused.value.code == "lake-damaged"
+    said = "it is missing" if hurt == "removed" else "not the file that was exported"
+    with pytest.raises(Corrupt, match=said) as refused:
+        Lake.open(folder).paths("workload_event")
+    assert refused.value.hint == f"gpuledger export parquet --to {folder}", "which sees the same, and writes it anew"
+
+
+def test_a_file_is_no_folder_for_a_lake(tmp_path: Path) -> None:
+    """Wrong usage, by name."""
+    (tmp_path / "file").touch()
+    with pytest.raises(Misconfigured, match="is no folder") as refused, writing(tmp_path / "file"):
+        pass
+    assert refused.value.code == "not-a-lake"
+    with pytest.raises(NotFound, match="is not a lake"):
+        Lake.open(tmp_path / "file")
 
 
 def test_a_copy_with_other_times_is_sound(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
@@ -15,13 +14,6 @@ from gpuledger.model.workload_rows import WorkloadEvent
 from reserved_oracle import microseconds
 
 EVERY_STORE = True
-
-
-@pytest.fixture
-def plane(new_place) -> Iterator[ControlPlane]:
-    made = ControlPlane(new_place("plane.db"))
-    yield made
-    made.ledger.close()
 
 
 def derived(plane: ControlPlane, hours: int = 12) -> dict[tuple[str, int, str, str], int]:

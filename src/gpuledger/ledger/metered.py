@@ -36,7 +36,7 @@ RELATIONS = {
 """
 
 READY = {
-    "metered_head": "head BIGINT PRIMARY KEY, run BIGINT, place BIGINT, meter TEXT, host TEXT, device TEXT, "
+    "metered_head": "head INTEGER PRIMARY KEY, run BIGINT, place BIGINT, meter TEXT, host TEXT, device TEXT, "
     "subject TEXT, evidence_count BIGINT, evidence_hash TEXT",
     "metered_ready": "number INTEGER PRIMARY KEY, head BIGINT, hour_us BIGINT, seconds BIGINT",
 }

@@ -79,7 +79,11 @@ class Held(NamedTuple):
 
 
 class Reading(Lookups):
-    """One reading of reserved time. Made by :func:`reading`; every read sees the ledger as it was at its start."""
+    """One reading of reserved time. Made by :func:`reading`; every read sees the ledger as it was at its start.
+
+    Attributes:
+        beats: the last heartbeat of each source that has any.
+    """
 
     def __init__(self, ledger: Ledger, marks: Mapping[str, int]) -> None:
         super().__init__(bare_cursor(ledger.connection), marks)
@@ -228,11 +232,14 @@ class Reading(Lookups):
         self._cursor.execute(metered.parts()[1])
 
     def running_us(self, since_us: int, until_us: int) -> int:
-        """How long the intervals found lie in a span, all together: microseconds."""
+        """How long the intervals found lie in a span, all together: microseconds.
+
+        One that began after the last heartbeat of its source ends before it begins, and has no time.
+        """
         statement = """
             SELECT SUM(CASE WHEN until_us < :until THEN until_us ELSE :until END
                 - CASE WHEN since_us > :since THEN since_us ELSE :since END)
-            FROM metered_run WHERE until_us > :since AND since_us < :until"""
+            FROM metered_run WHERE until_us > :since AND since_us < :until AND until_us > since_us"""
         self._cursor.execute(statement, {"since": since_us, "until": until_us})
         return int(self._cursor.fetchall()[0][0] or 0)
 

@@ -5,7 +5,7 @@
 --                         its events are read: from a `provisioning` at or before from_us, or all; to the first event at
 --                         or after the end of the hours, or all
 --        metered_mark     (writer, number)      which events count: those of a writer up to a number
---        metered_hour     (start_us, end_us)    hours, or parts of hours, which do not overlap
+--        metered_hour     (start_us, end_us)    whole hours, or their beginnings: each starts with a UTC hour
 --        metered_beat     (source, until_us)    until when a source that has a heartbeat was alive
 --      :until_us  where time that nothing ends is cut.
 -- Out: one row for each workload, hour, placement and subject: its microseconds, whole; the placement stands empty
@@ -78,7 +78,9 @@ metered_run AS (
         AND (t.next_us IS NULL OR t.next_us > t.at_us)
 ),
 -- [metered_amount] the intervals cut at the hours; those that one interval fills need no sum, for intervals of one
--- workload do not overlap
+-- workload do not overlap. The hour in which an interval begins or ends is worked out, not searched for: engines join
+-- by equality at a tenth of the price. What is added before the remainder is whole hours, so that times before 1970
+-- have their hour too.
 edges AS (
     SELECT
         i.run, i.workload, i.placement, i.subject, i.is_declared, i.from_us, h.start_us AS hour_us,
@@ -86,7 +88,8 @@ edges AS (
     FROM metered_run AS i
     CROSS JOIN metered_hour AS h
     WHERE
-        h.start_us > i.since_us - 3600000000 AND h.start_us < i.since_us AND h.end_us > i.since_us
+        h.start_us = i.since_us - (i.since_us + 3600000000000000000) % 3600000000
+        AND h.start_us < i.since_us AND h.end_us > i.since_us
         AND i.until_us > i.since_us -- begun after the last heartbeat: no time yet, and never less than none
     UNION ALL
     SELECT
@@ -95,8 +98,8 @@ edges AS (
     FROM metered_run AS i
     CROSS JOIN metered_hour AS h
     WHERE
-        h.start_us > i.until_us - 3600000000 AND h.start_us < i.until_us
-        AND h.start_us >= i.since_us AND h.end_us > i.until_us
+        h.start_us = i.until_us - (i.until_us + 3600000000000000000) % 3600000000
+        AND h.start_us < i.until_us AND h.start_us >= i.since_us AND h.end_us > i.until_us
 ),
 metered_amount AS (
     SELECT i.run, h.start_us AS hour_us, h.end_us - h.start_us AS amount_us, 1 AS intervals, i.is_declared
