@@ -35,6 +35,7 @@ from gpuledger.operations.apply import apply
 from gpuledger.operations.fairshare import fairshare
 from gpuledger.operations.meter import meter
 from gpuledger.operations.transition import record_transitions
+from gpuledger.operations.usage import policy_of
 
 MOST_S = 1.0
 START_US = parse_moment("2026-10-01T00:00:00Z", now_us=0)
@@ -77,22 +78,27 @@ def _fair_share(words: argparse.Namespace, told: dict[str, Any]) -> None:
         told["records"] = ledger.count(UsageRecord)
         now_us = _now_us(words.users)
         found = fairshare(ledger, at_us=now_us, now_us=now_us, sized=False)
-        answered = [_timed(lambda: fairshare(ledger, at_us=now_us, now_us=now_us)) for _ in range(words.runs)]
+        first, again = list[float](), list[float]()
+        for _ in range(words.runs):
+            policy_of.cache_clear()  # else a process reads a policy once
+            first.append(_timed(lambda: fairshare(ledger, at_us=now_us, now_us=now_us)))
+            again.append(_timed(lambda: fairshare(ledger, at_us=now_us, now_us=now_us)))
         unsized = _timed(lambda: fairshare(ledger, at_us=now_us, now_us=now_us, sized=False))
     pure = [_timed(lambda: standings(found.shares, found.usage.by_place)) for _ in range(words.runs)]
     bare = [_timed(lambda: _bare(place, now_us)) for _ in range(words.runs)]
     command = [_command(place, now_us) for _ in range(3)]
     told |= {
         "users": words.users,
-        "answer_seconds": round(statistics.median(answered), 3),
+        "answer_seconds": round(statistics.median(first), 3),
+        "asked_again_seconds": round(statistics.median(again), 3),
         "order_alone_seconds": round(unsized, 3),
         "standings_seconds": round(statistics.median(pure), 3),
         "command_seconds": round(statistics.median(command), 3),
         "hand_written_seconds": round(statistics.median(bare), 3),
-        "ratio": round(statistics.median(answered) / statistics.median(bare), 2),
+        "ratio": round(statistics.median(first) / statistics.median(bare), 2),
     }
     _say(words, f"{told['records']} records of {words.users} users")
-    for name in ("answer", "order_alone", "standings", "command", "hand_written"):
+    for name in ("answer", "asked_again", "order_alone", "standings", "command", "hand_written"):
         _say(words, f"{name.replace('_', ' '):>28}  {told[f'{name}_seconds']:.3f} s")
     _say(words, f"{'answer / hand written':>28}  {told['ratio']:.2f}")
     total, by_hand = found.report.total, _bare(place, now_us)

@@ -230,3 +230,81 @@ def test_a_tie_of_fractions_that_slurms_division_breaks() -> None:
     assert lines["p"].rank == 3
     exact = [lines[name].norm_shares / lines[name].effective_usage for name in "pqr"]
     assert exact == [Fraction(22, 17)] * 3
+
+
+def stands(algorithm: Algorithm, accounts: list[Account], used: dict[tuple[str, str], int]) -> dict[str, ShareLine]:
+    """As :func:`stand`, of users in several accounts: lines by ``user in account``, usage by (account, user)."""
+    shares = Shares(half_life_us=1, algorithm=algorithm, accounts=tuple(accounts))
+    usage = {Place(account=name, user=user): Fraction(amount) for (name, user), amount in used.items()}
+    return {line.place.words: line for line in standings(shares, usage)}
+
+
+def test_one_user_in_two_accounts_has_a_rank_in_each() -> None:
+    """By hand: nlp's level is (1/2)/(20/60), vision's (1/2)/(40/60); what al used in one says nothing in the other."""
+    tree = [account("vision", 1, {"al": 1, "bo": 1}), account("nlp", 1, {"al": 1, "cy": 1})]
+    lines = stands(FAIR, tree, {("vision", "al"): 30, ("vision", "bo"): 10, ("nlp", "cy"): 20})
+    assert ranks(lines) == {"al in nlp": 1, "cy in nlp": 2, "bo in vision": 3, "al in vision": 4}
+    assert (lines["nlp"].level_fs, lines["al in nlp"].level_fs) == (Fraction(3, 2), "inf")
+    classic = stands(Algorithm.CLASSIC, tree, {("vision", "al"): 30, ("vision", "bo"): 10, ("nlp", "cy"): 20})
+    # UE of al in nlp: 0 + (20/60 - 0) x 1/2 = 1/6, of al in vision 30/60 + (40/60 - 30/60) x 1/2 = 7/12; S = 1/4 each
+    assert printed(classic["al in nlp"].factor) == "0.629961"
+    assert printed(classic["al in vision"].factor) == "0.198425"
+
+
+@BOTH
+def test_nobody_has_shares(algorithm: Algorithm) -> None:
+    """Where all of a level have none they are equal, and nothing is divided by nothing."""
+    lines = stand(algorithm, [account("a", 1, {"x": 0, "y": 0}), account("b", 1, {"z": 1})], {"x": 5})
+    assert lines["x"].rank == lines["y"].rank == 2
+    assert lines["z"].rank == 1
+    assert [lines[name].norm_shares for name in "xy"] == [0, 0]
+    assert (lines["x"].level_shares, lines["a"].norm_shares) == (0, Fraction(1, 2))
+
+
+def test_accounts_without_shares_are_equal_and_walked_as_one() -> None:
+    """Their users stand among each other by level: who has used nothing goes first."""
+    lines = stand(FAIR, [account("a", 0, {"x": 1}), account("b", 0, {"y": 1}), account("c", 1, {"z": 1})], {"x": 5})
+    assert ranks(lines) == {"z": 1, "y": 2, "x": 3}
+
+
+@BOTH
+def test_parents_below_parents_stand_with_the_nearest_that_has_shares(algorithm: Algorithm) -> None:
+    """Three levels down, and still one of four shares of the account."""
+    deep = account("deep", PARENT, {"z": 1})
+    lines = stand(
+        algorithm, [account("a", 1, {"x": 2}, account("inner", PARENT, {"y": 1}, deep))], {"x": 2, "y": 1, "z": 1}
+    )
+    assert [(lines[name].stands_below, lines[name].level_shares) for name in "xyz"] == [("a", 4)] * 3
+    if algorithm is FAIR:  # each has used what it may
+        assert ranks(lines) == {"x": 1, "y": 1, "z": 1}
+        return
+    # by hand, UE of a being 1: of x 2/4 + (1 - 2/4) x 2/4 = 3/4 by 2/4, of y and z 1/4 + (1 - 1/4) x 1/4 = 7/16 by 1/4
+    assert [printed(lines[name].factor) for name in "xyz"] == ["0.353553", "0.297302", "0.297302"]
+    assert ranks(lines) == {"x": 1, "y": 2, "z": 2}
+
+
+def test_users_of_a_parent_account_at_the_top_stand_among_its_accounts() -> None:
+    """Classic by hand: 1/8, 3/8 and 4/8 of the whole, each used in full: 2^-1."""
+    tree = [account("a", PARENT, {"x": 1, "y": 3}), account("b", 4, {"z": 1})]
+    lines = stand(Algorithm.CLASSIC, tree, {"x": 1, "y": 3, "z": 4})
+    assert [lines[name].norm_shares for name in "xyz"] == [Fraction(1, 8), Fraction(3, 8), Fraction(1, 2)]
+    assert [printed(lines[name].factor) for name in "xyz"] == ["0.500000"] * 3
+    assert ranks(lines) == {"x": 1, "y": 1, "z": 1}
+
+
+def test_nothing_used_at_all_is_the_whole_factor_for_whoever_has_shares() -> None:
+    """Classic: 2^0, and 0 without shares."""
+    lines = stand(Algorithm.CLASSIC, [account("a", 1, {"x": 1, "y": 0}), account("b", 0, {"z": 1})], {})
+    assert [printed(lines[name].factor) for name in "xyz"] == ["1.000000", "0.000000", "0.000000"]
+    assert ranks(lines) == {"x": 1, "y": 2, "z": 2}
+
+
+def test_a_tie_goes_on_into_the_account_that_ties() -> None:
+    """Fair Tree: u, and the best of both equal accounts below, share one rank; the gap is kept."""
+    tree = [
+        account("top", 1, {"u": 1}, account("p", 1, {"p1": 1, "p2": 1}), account("q", 1, {"q1": 1})),
+    ]
+    lines = stand(FAIR, tree, {"u": 4, "p1": 1, "p2": 3, "q1": 4})
+    # levels of u, p, q: 1 each; below p and q, walked as one: p1 (1/2)/(1/4) = 2, q1 1, p2 (1/2)/(3/4)
+    assert ranks(lines) == {"u": 1, "p1": 1, "q1": 3, "p2": 4}
+    assert printed(lines["p2"].factor) == "0.250000"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuledger.accounting.amounts import Amount, OpenContext
-from gpuledger.accounting.forgetting import chosen, lines, still_named
+from gpuledger.accounting.forgetting import chosen, lines, still_named, unknown_names
 from gpuledger.accounting.owners import Naming
 from gpuledger.model.forgetting import Choice
 from gpuledger.model.identity import IdentityText
@@ -39,6 +39,20 @@ def test_what_fits_everything_given(words: dict, keys: str) -> None:
     """Several options are narrower, never wider; a text that no row was ever read for has no last sight."""
     choice = Choice(**{"before_us": ANY_TIME, **words})
     assert chosen(choice, TEXTS, Naming(texts=TEXTS), SEEN_US, now_us=1000) == frozenset(keys)
+
+
+def test_a_name_that_no_text_has_is_told() -> None:
+    """A slip of the pen is not the answer that nothing is kept; what fits nothing together is no slip."""
+
+    def told(**words: str) -> list[str]:
+        choice = Choice(before_us=ANY_TIME, **words)
+        return [each.message for each in unknown_names(choice, TEXTS, Naming(texts=TEXTS), now_us=1000)]
+
+    assert told(user="ollama", service="script:/home/al/train.py by al") == []
+    assert told(user="la") == ["nothing knows a user called 'la'; known: al, bo, ollama"]
+    assert [text.partition("; ")[0] for text in told(subject="x", service="y")] == [
+        "nothing knows a subject called 'x'", "nothing knows a service called 'y'",
+    ]  # fmt: skip
 
 
 def test_lines_size_what_loses_its_name() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuledger.accounting.meanings import cause_sentence, meaning_of, naming_meaning_of
-from gpuledger.model.reasons import Cause, UnknownReason
+from gpuledger.model.reasons import RESERVED_MEANING, Cause, ReservedReason, UnknownReason
 
 
 def test_every_reason_and_cause_has_a_sentence() -> None:
@@ -28,3 +28,8 @@ def test_a_word_of_a_newer_version_says_so() -> None:
     """An older program reads a newer ledger without failing and without inventing."""
     assert "does not know" in meaning_of("host-silent")[0]
     assert "does not know" in cause_sentence("cosmic-ray")
+
+
+def test_a_device_handed_through_is_told_as_reservations_tell_it() -> None:
+    """The one reason that reserved time and time on a device share."""
+    assert meaning_of("passthrough") == RESERVED_MEANING[ReservedReason.PASSTHROUGH]

@@ -19,6 +19,21 @@ TEXTS = {
 }
 
 
+@pytest.mark.parametrize("key", TEXTS)
+def test_who_answers_is_the_same_alone(key: str) -> None:
+    """Also where a rule, the policy or the namespace names them."""
+    policy = Policy(
+        effective_from_us=5, services=(rule("x", team="voices", project="p", command="voice-clone"),),
+        users={"al": UserOwner(team="lab", project="q"), "bo": UserOwner(team="phys")}, namespaces={"team-a": "a"},
+    )  # fmt: skip
+    naming = Naming(texts=TEXTS, versions=[(5, policy)])
+    for at_us in (4, 5):
+        owner = naming.owner_of(TEXTS[key], at_us)
+        assert naming.answerer_of(TEXTS[key], at_us) == (owner.user, owner.team, owner.project)
+        assert naming.answerer(key, at_us) == naming.answerer(key, at_us) == (owner.user, owner.team, owner.project)
+        assert naming.answerer("forgotten", at_us) == ("-", "-", "-")
+
+
 def rule(service: str, team: str = "", project: str = "", **match: str) -> ServiceRule:
     return ServiceRule(
         service=service,

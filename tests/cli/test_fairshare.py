@@ -60,6 +60,16 @@ def test_table_csv_one_user_and_one_pool(lab) -> None:
     assert (table.status, "Waiting for pool big" in table.out) == (0, True)
     rows = list(csv.DictReader(io.StringIO(lab("fairshare", "--user", "bob", *NOW, "--format", "csv").out)))
     assert [(row["account"], row["user"]) for row in rows] == [("vision", ""), ("vision", "bob")]
+    assert lab("fairshare", "--user", "", *NOW).out == lab("fairshare", *NOW).out
+
+
+def test_a_pool_that_nothing_knows_is_said(lab) -> None:
+    """It is no pool in which nothing waits."""
+    done = lab("fairshare", *NOW, "--pool", "nosuch")
+    assert "nothing knows a pool called 'nosuch'; known: big" in done.err
+    assert done.status == 0
+    assert lab("fairshare", *NOW, "--pool", "nosuch", "--strict").status == 1
+    assert lab("fairshare", *NOW, "--pool", "nosuch", "--format", "json").json["problems"][0]["code"] == "unknown-name"
 
 
 def test_a_past_moment(lab) -> None:

@@ -77,3 +77,13 @@ def test_without_a_policy(gpuledger) -> None:
     done = gpuledger("quota", *NOW)
     assert done.status == 0
     assert "no quotas apply" in done.out
+
+
+def test_a_name_that_nothing_knows_is_said(desk) -> None:
+    """On stderr, in the JSON, and to a strict reader by the status."""
+    done = desk("quota", "--team", "visoin", *NOW)
+    assert "nothing knows a team called 'visoin'; known: nlp, vision [unknown-name]" in done.err
+    assert "no quotas apply: nothing knows a team called 'visoin'" in done.out
+    assert desk("quota", "--team", "visoin", *NOW, "--format", "json").json["problems"][0]["code"] == "unknown-name"
+    assert desk("quota", "--team", "nlp", *NOW, "--format", "json").json["problems"] == []
+    assert desk("quota", "--team", "visoin", "--strict", *NOW).status == 1

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 import pytest
 
+from gpuledger.errors import Refused
 from gpuledger.ledger.codec import CODECS, NOT_RECORDED, driver_ended_at_us
 from gpuledger.model.missing import Missing
 from gpuledger.model.reasons import UnknownReason
@@ -79,3 +80,22 @@ def test_a_wrong_value_beside_an_absent_one_is_found(make) -> None:
         CODECS[DriverRecord].encode(rows)
     with pytest.raises(TypeError, match=r"driver_record\.gpu_percent cannot hold"):
         CODECS[DriverRecord].encode([make.driver(gpu_percent=None), make.driver(gpu_percent=Missing("x"))])
+
+
+@pytest.mark.parametrize(("odd", "what"), [("a\0b", "a NUL byte"), ("a\ud800b", "half of a letter")])
+@pytest.mark.parametrize("status", ["ok", UnknownReason.EMPTY_LEDGER])
+def test_what_is_no_text_is_refused_by_name(make, odd: str, what: str, status: str) -> None:
+    """On every store alike, before anything is written: in any column, and beside texts that are enum members."""
+    rows = [make.watch(0), make.watch(1, detail="Müller"), make.watch(2, detail=odd, status=status)]
+    with pytest.raises(Refused, match=what) as caught:
+        CODECS[Watch].encode(rows)
+    assert caught.value.code == "row-not-text"
+    assert repr(odd) in caught.value.message
+    assert "watch.detail" in caught.value.message
+    assert CODECS[Watch].encode(rows[:2])
+
+
+def test_an_odd_text_in_an_enum_column_is_found(make) -> None:
+    """A column that has to be looked through for its types is looked through for its letters too."""
+    with pytest.raises(Refused, match=r"watch\.status"):
+        CODECS[Watch].encode([make.watch(0, status=UnknownReason.EMPTY_LEDGER), make.watch(1, status="o\0k")])

@@ -6,6 +6,7 @@ import pytest
 
 from gpuledger.ledger import Ledger, holders, workloads
 from gpuledger.ledger.engine import bare_cursor
+from gpuledger.model.identity import IdentityText
 
 
 @pytest.fixture
@@ -70,7 +71,24 @@ def test_what_says_what_workloads_hold(told: Ledger, make) -> None:
     assert found.events == workloads.events_since_begin(told.connection, since_us)
     assert found.claims == workloads.claims(told.connection, since_us)
     assert found.ends == {"admitted": (40, 90)}
+    assert found.texts == {}, "these events name no text that stands"
     assert {name: len(events) for name, events in found.events.items()} == {"runs": 2, "admitted": 1}
+
+
+def test_owners_come_with_what_workloads_hold(ledger: Ledger, make) -> None:
+    """The texts of the events that count, each once; not those that were forgotten, nor anybody else's."""
+    texts = {name: IdentityText(workload="w", user=name) for name in ("al", "bo", "cy", "dee")}
+    keys = {name: ledger.key_of(text) for name, text in texts.items()}
+    rows = [
+        make.event(1, workload="w", state="pending", at_us=1, subject=keys["al"]),
+        make.event(2, workload="w", sequence=2, state="provisioning", at_us=2, subject=keys["bo"]),
+        make.event(3, workload="w", sequence=3, state="running", at_us=3, subject=keys["bo"]),
+        make.event(4, workload="w", sequence=4, state="running", at_us=4, subject=keys["cy"]),
+        make.event(1, workload="other", state="running", at_us=4, subject=keys["dee"]),
+    ]
+    ledger.append(rows, writer="b.agent", at_us=1)
+    ledger.forget([keys["cy"]])
+    assert holders.standing(ledger.connection, {"w": 9}).texts == {keys["bo"]: texts["bo"].to_json()}
 
 
 def test_no_look_walks_a_table(ledger: Ledger, make) -> None:

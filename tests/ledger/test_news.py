@@ -7,7 +7,7 @@ import pytest
 from gpuledger.ledger import Ledger
 from gpuledger.ledger import news as room
 from gpuledger.ledger.engine import bare_cursor
-from gpuledger.ledger.news import NO_EVENT, News, news
+from gpuledger.ledger.news import NO_EVENT, News, ask_ahead, news
 
 EVERY_STORE = True
 
@@ -69,6 +69,33 @@ def test_a_new_policy_is_told(ledger: Ledger, make) -> None:
     assert not since(ledger, seen).has_policy
     ledger.append([make.policy(2)], writer="c.apply", at_us=1)
     assert since(ledger, seen).has_policy
+
+
+def test_what_left_for_the_archive_is_told(ledger: Ledger, make) -> None:
+    """Whoever let it go: until when time is closed for good is to be asked anew."""
+    ledger.append([make.event(1)], writer="b.one", at_us=1)
+    seen = ledger.marks()
+    assert not since(ledger, seen).has_archive
+    ledger.append([make.archive()], writer="c.archive", at_us=1)
+    assert since(ledger, seen).has_archive
+
+
+def test_what_was_asked_ahead_is_not_asked_again(ledger: Ledger, make) -> None:
+    """Of some writers it was asked with the marks; of the others it is asked once these are known: the same is told."""
+    ledger.append([make.event(1, workload="old")], writer="b.one", at_us=1)
+    seen = ledger.marks()
+    ledger.append([make.event(2, workload="x")], writer="b.one", at_us=2)
+    ledger.append([make.event(3, workload="y")], writer="b.two", at_us=2)
+    marks = ledger.marks()
+    told = news(ledger.connection, seen, marks)
+    assert told.writers == {"b.one", "b.two"}
+    for writers in ((), ("b.one",), ("b.one", "b.two"), ("b.one", "b.none")):
+        ahead = ask_ahead(ledger.connection, seen, writers)
+        assert news(ledger.connection, seen, marks, ahead) == told
+    ledger.append([make.event(4, workload="z")], writer="b.one", at_us=3)
+    early = news(ledger.connection, seen, marks, ask_ahead(ledger.connection, seen, ("b.one",)))
+    assert early.workloads == {"x", "y", "z"}, "what came after the marks may be told"
+    assert since(ledger, dict(early.marks)).workloads == {"z"}, "and is told again"
 
 
 def test_more_writers_than_one_statement_takes(ledger: Ledger, make) -> None:

@@ -189,7 +189,8 @@ def test_the_application_cannot_make_tables(postgres) -> None:
         with pytest.raises(GpuledgerError) as caught:
             bring_up_to_date(Server(postgres.url(APPLICATION, database)))
         assert caught.value.code == "ledger-permission"
-        assert "owner" in caught.value.hint
+        assert APPLICATION in caught.value.message
+        assert f"gpuledger migrate --ledger postgresql://{OWNER}@HOST/DATABASE" in caught.value.hint
 
 
 def test_tables_of_a_newer_program_are_left_alone(postgres) -> None:

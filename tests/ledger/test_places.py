@@ -85,6 +85,36 @@ def test_a_password_is_never_shown(url: str, shown: str) -> None:
     assert "word" not in f"{place!r} {place}"
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://al:se@cret@h/d",
+        "postgresql://al:se/cret@h/d",
+        "postgresql://al:se?cret@h/d",
+        "postgresql://al:se#cret@h/d",
+        "postgresql://al:12/cret@h/d",
+        "postgresql://al:secret/d",
+        "postgresql://h1:5432,al:secret/d",
+        "postgresl://al:secret@h/d",
+    ],
+)
+def test_a_url_whose_password_cannot_be_told_apart_is_not_shown(url: str) -> None:
+    """A letter that was not quoted, a host that was left out, a scheme that was mistyped: no part of it is repeated."""
+    with pytest.raises(Misconfigured) as caught:
+        place_of(url)
+    assert caught.value.code == "bad-ledger-place"
+    assert "al" not in caught.value.message
+    assert not {"se", "cret"} & set(caught.value.message.replace("'", " ").split())
+    assert "secret" not in caught.value.message
+    assert "postgresql://USER" in caught.value.hint
+
+
+def test_addresses_and_ports_are_places() -> None:
+    """Of both families, with and without a port, and several of them."""
+    for where in ("[::1]:5432", "[fe80::1]", "10.0.0.1:", "h1:1,[::2]:2"):
+        assert str(place_of(f"postgresql://al:word@{where}/d")) == f"postgresql://al@{where}/d"
+
+
 def test_what_must_not_be_shown() -> None:
     """The password as written and as meant, wherever it stands."""
     assert Server("postgresql://al:pass%2Fword@h/d").secrets == ("pass%2Fword", "pass/word")

@@ -52,7 +52,7 @@ def test_rows_of_any_number_arrive(postgres) -> None:
     with postgres.superuser() as connection, connection.transaction(), Cursor(connection) as cursor:
         cursor.execute("CREATE TEMP TABLE t (x bigint, y text)")
         for number in (1, 3, 60):
-            with together(cursor, number):  # type: ignore[arg-type]
+            with together(cursor):  # type: ignore[arg-type]
                 insert(cursor, "t", ("x", "y"), [(number, "a?") for _ in range(number)])  # type: ignore[arg-type]
         assert cursor.execute("SELECT x, count(*) FROM t WHERE y = 'a?' GROUP BY x ORDER BY x").fetchall() == [
             (1, 1), (3, 3), (60, 60),
@@ -64,7 +64,7 @@ def test_what_fails_together_is_said_as_it_failed(postgres) -> None:
     with postgres.superuser() as connection, Cursor(connection) as cursor:
 
         def fail() -> None:
-            with together(cursor, 1):  # type: ignore[arg-type]
+            with together(cursor):  # type: ignore[arg-type]
                 insert(cursor, "nowhere", ("x",), [(1,)])  # type: ignore[arg-type]
                 cursor.execute("SELECT 1")
 
@@ -78,7 +78,7 @@ def test_a_connection_that_is_cut_in_a_pipeline_is_closed(postgres) -> None:
     place = postgres.new_ledger()
 
     def ask(connection: psycopg.Connection, *, is_read: bool) -> None:
-        with together(Cursor(connection), 1):  # type: ignore[arg-type]
+        with together(Cursor(connection)):  # type: ignore[arg-type]
             cursor = Cursor(connection)
             cursor.execute("SELECT 1")
             if is_read:

@@ -13,7 +13,7 @@ from gpuledger.ledger.postgres_errors import bad_url, error_for
 PLACE = Server("postgresql://al:hush@h/d")
 
 
-def error_of(state: str, text: str = "boom hush\nDETAIL: more") -> psycopg.Error:
+def error_of(state: str, text: str = "boom\nDETAIL: more") -> psycopg.Error:
     """An error as the server sends it."""
     try:
         kind = psycopg.errors.lookup(state)
@@ -53,13 +53,22 @@ def error_of(state: str, text: str = "boom hush\nDETAIL: more") -> psycopg.Error
     ],
 )
 def test_every_fault_has_a_name(state: str, kind: type[GpuledgerError], code: str) -> None:
-    """By its state: what a caller can do, a hint, and never the password."""
+    """By its state: what a caller can do, and a hint; the first line of what the server said."""
     error = error_for(PLACE, error_of(state))
     assert error is not None
     assert (type(error), error.code) == (kind, code)
     assert error.hint
     assert "hush" not in error.message
     assert "DETAIL" not in error.message
+
+
+def test_a_short_password_mangles_no_message() -> None:
+    """The server repeats no password, so nothing of what it says is taken for one."""
+    said = 'FATAL:  password authentication failed for user "al"'
+    for password in ("a", "al", "password"):
+        error = error_for(Server(f"postgresql://al:{password}@h/d"), psycopg.OperationalError(said))
+        assert error is not None
+        assert error.message == f"postgresql://al@h/d cannot be reached: {said}"
 
 
 @pytest.mark.parametrize("state", ["42601", "22P02", "25P02", "0A000", "42804"])
@@ -100,10 +109,13 @@ def test_what_helps_where_a_connection_is_refused(said: str, hint: str) -> None:
 
 def test_a_url_that_libpq_cannot_read() -> None:
     """How letters are written."""
-    error = bad_url(PLACE, psycopg.ProgrammingError("bad hush"))
+    error = bad_url(PLACE, psycopg.ProgrammingError('invalid percent-encoded token: "hush"'))
     assert isinstance(error, Misconfigured)
     assert "%40" in error.hint
     assert "hush" not in error.message
+    assert "cannot read this URL" in error.message
+    plain = bad_url(Server("postgresql://al:a@h/d"), psycopg.ProgrammingError('invalid URI query parameter: "foo"'))
+    assert plain.message == 'postgresql://al@h/d: invalid URI query parameter: "foo"'
 
 
 def test_what_can_be_tried_again() -> None:

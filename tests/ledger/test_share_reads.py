@@ -13,6 +13,7 @@ from gpuledger.ledger.share_reads import (
     make_relations,
     may_wait,
     open_history,
+    values_of,
     weighted_sums,
 )
 from gpuledger.model.identity import IdentityText
@@ -126,10 +127,9 @@ def test_identity_values_are_those_of_the_texts(box) -> None:
     assert identity_values(box.ledger.connection, {key}) == {}
 
 
-def test_a_damaged_text_is_said(box, monkeypatch) -> None:
-    """And never read as nobody."""
-    box.append(event(box, "w", "pending", 1, 1))
-    key = box.ledger.key_of(IdentityText(workload="w"))
-    monkeypatch.setattr("gpuledger.ledger.share_reads.loads", lambda _: (_ for _ in ()).throw(ValueError("cut")))
-    with pytest.raises(Corrupt, match="damaged"):
-        identity_values(box.ledger.connection, {key})
+@pytest.mark.parametrize("text", ['{"user": "a"', '{"user": "a"}, {}', "", '{"user": "a"} '])
+def test_a_damaged_text_is_said(text: str) -> None:
+    """And never read as nobody, nor up to where it can be read."""
+    with pytest.raises(Corrupt, match="the identity text key is damaged"):
+        values_of("key", text)
+    assert values_of("key", '{"user": "a"}') == {"user": "a"}

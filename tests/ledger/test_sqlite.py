@@ -10,12 +10,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from gpuledger.errors import GpuledgerError, Misconfigured, Unavailable
-from gpuledger.ledger import Ledger, sqlite_file
-from gpuledger.ledger.schema import SCHEMA_VERSION
+from gpuledger.ledger import Ledger, sqlite, sqlite_file
+from gpuledger.ledger.schema import SCHEMA_VERSION, WATCH
 from gpuledger.model.rows import Watch
 
 NOBODY = 65534
@@ -297,3 +299,16 @@ def test_misplaced_urls_are_wrong_usage(tmp_path: Path) -> None:
         Ledger.open("mysql://h/d", mode="append")
     with pytest.raises(Misconfigured):
         Ledger.open(tmp_path, mode="append")
+
+
+@pytest.mark.parametrize("statement", [sa.select(WATCH), "SELECT * FROM watch"])
+def test_a_stream_that_is_let_go_after_its_ledger_is_silent(
+    place: Path, make, caplog: pytest.LogCaptureFixture, statement: Any
+) -> None:
+    """Whoever failed halfway says so once; there is no second error about a cursor."""
+    with Ledger.open(place, mode="append") as ledger:
+        ledger.append([make.watch(number) for number in range(5)], writer="w", at_us=1)
+        rows = sqlite.stream(ledger.connection, statement, {}, 2)
+        assert len(next(rows)) == 2
+    rows.close()
+    assert caplog.records == []

@@ -189,6 +189,24 @@ def test_open_records_take_their_own_index(ledger: Ledger, place, bare) -> None:
     assert "usage_record_open" in str(plan)
 
 
+def test_remarks_are_those_of_unknown_looks_at_devices(ledger: Ledger, make) -> None:
+    """By time; what a look that saw says of itself is no remark, nor is anything of who names."""
+    said = {
+        1: {"status": "empty-ledger", "detail": "opened by pid 7"},
+        2: {"status": "empty-ledger"},
+        3: {"detail": "accounting enabled"},
+        4: {"status": "idle", "detail": "proven idle"},
+        5: {"status": "driver-unreachable", "device": "", "detail": "the GPU is lost"},
+        6: {"status": "events-lost", "source": "process", "device": "", "method": "ebpf", "detail": "3 events lost"},
+    }
+    ledger.append([make.watch(n, **words) for n, words in reversed(said.items())], writer="w", at_us=1)
+    told = sums.remarks(ledger.connection, None, None)
+    found = [(remark.device, remark.status, remark.detail) for remark in told]
+    assert found == [("GPU-a", "empty-ledger", "opened by pid 7"), ("", "driver-unreachable", "the GPU is lost")]
+    second = make.noon + 1_000_000
+    assert [remark.since_us for remark in sums.remarks(ledger.connection, second, second + 1)] == [second]
+
+
 def test_touching_watches_become_one(ledger: Ledger, make) -> None:
     """A day of five-minute spans is one span; a gap, another status or another interval starts a new one."""
     spans = [

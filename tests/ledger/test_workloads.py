@@ -10,6 +10,7 @@ import pytest
 from gpuledger.ledger import Ledger, workloads
 from gpuledger.ledger.engine import bare_cursor
 from gpuledger.model.lifecycle import Placement
+from gpuledger.model.missing import Missing
 from gpuledger.model.workload_rows import PlacementRow
 
 EVERY_STORE = True
@@ -51,6 +52,17 @@ def test_a_life_is_read_from_its_last_admission_on(told: Ledger, make) -> None:
     assert workloads.last_sequences(told.connection, ["w", "v", "nobody"]) == {"w": 5, "v": 1}
     told.append([make.hold(1, workload="held")], writer="b.agent", at_us=2)
     assert workloads.last_sequences(told.connection, ["held"]) == {"held": 0}
+
+
+def test_names_are_found_by_where_they_stand(told: Ledger) -> None:
+    """By the order of their bytes on every store, each pair by itself."""
+    assert (workloads.name_after(told.connection, ""), workloads.name_after(told.connection, "v")) == ("v", "w")
+    assert not isinstance(workloads.name_after(told.connection, "V~"), Missing)
+    assert isinstance(workloads.name_after(told.connection, "w"), Missing)
+    found = workloads.events_named(told.connection, [("v", "x"), ("v", "x"), ("u", "v"), ("u", "v~")])
+    assert [(row.workload, row.event_id) for row in found] == [
+        ("v", "e1"), *(("w", f"e{number}") for number in range(1, 6)),
+    ]  # fmt: skip
 
 
 def test_known_events_are_found_by_their_id(told: Ledger) -> None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from gpuledger.model.lifecycle import Placement
 from gpuledger.model.missing import Missing
 from gpuledger.model.quotas import (
+    NEVER_FITS,
     NO_END,
     AdmitReport,
     AdmitRequest,
@@ -84,6 +85,14 @@ def test_a_no_tells_every_reason() -> None:
     only_full = answered(used(DEVICES, fits=True), full=(full,), frees_us=0).refusal()
     assert only_full.code == "device-full"
     assert "1970-01-01T00:00:00Z" in only_full.hint
+    never = answered(used(DEVICES), frees_us=NEVER_FITS).refusal()
+    assert never.hint == "it never fits: ask for less, or have the quota raised: gpuledger apply FILE"
+
+
+def test_a_limit_is_counted_as_people_say_it() -> None:
+    """No devices, a part of one device, one device, two devices."""
+    words = [replace(DEVICES, limit=Fraction(limit)).limit_words for limit in ("0", "1/4", "1", "2")]
+    assert words == ["0 devices at once", "1/4 device at once", "1 device at once", "2 devices at once"]
 
 
 def test_an_end_is_a_time_or_a_span_from_the_admission_on() -> None:

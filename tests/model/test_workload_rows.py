@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from gpuledger.errors import Misconfigured
 from gpuledger.model.lifecycle import Placement
 from gpuledger.model.workload_rows import PlacementRow
 
@@ -24,3 +25,14 @@ def test_a_placement_comes_back_from_its_row(placement: Placement) -> None:
     row = PlacementRow.of(placement)
     assert row.read() == placement
     assert row.placement == placement.key
+
+
+def test_no_row_is_made_of_names_that_no_ledger_should_hold() -> None:
+    """A row that an older version wrote is read all the same."""
+    with pytest.raises(Misconfigured, match="printable"):
+        PlacementRow.of(Placement(class_name="L\t4"))
+    old = PlacementRow(
+        placement="k", class_name="L\t4", region="", machine="", pool="", devices="[]", count=1, share_num=1,
+        share_den=1,
+    )  # fmt: skip
+    assert old.read().class_name == "L\t4"

@@ -46,8 +46,7 @@ class Answering:
         key = (at_us, tuple([get(name, "") for name in self._fields]))
         found = self._known.get(key)
         if found is None:
-            owner = self._naming.owner_of(IdentityText(**values), at_us)
-            found = self._known[key] = (owner.user, owner.team, owner.project)
+            found = self._known[key] = self._naming.answerer_of(IdentityText(**values), at_us)
         return found
 
     def labels(self, subject: str) -> str:

@@ -11,7 +11,7 @@ from gpuledger.model.identity import IdentityText
 from gpuledger.model.meters import GPU_CONTEXT
 from gpuledger.model.missing import Missing
 from gpuledger.model.policy import Policy
-from gpuledger.model.problem import Problem
+from gpuledger.model.problem import Problem, unknown_name
 
 NEVER_READ = Missing("no identity row names it")
 """When a text was last read that only a record refers to."""
@@ -86,6 +86,25 @@ def lines(
         for (subject, service, user), same in groups.items()
     ]
     return tuple(sorted(found, key=lambda line: (-line.quantity, line.subject, line.service, line.user)))
+
+
+def unknown_names(
+    choice: Choice, texts: Mapping[str, IdentityText], naming: Naming, *, now_us: int
+) -> Iterator[Problem]:
+    """Names asked for that no text has: a slip of the pen must not read as "nothing is kept of them".
+
+    Args:
+        choice, texts, naming, now_us: as in :func:`chosen`.
+    """
+    owners = [naming.owner(key, now_us) for key in texts]
+    asked = (
+        ("user", choice.user, {text.user for text in texts.values()}),
+        ("subject", choice.subject, {owner.subject for owner in owners}),
+        ("service", choice.service, {owner.service for owner in owners}),
+    )
+    for what, name, there in asked:
+        if name and name not in there:
+            yield unknown_name(what, name, there - {""})
 
 
 def still_named(choice: Choice, versions: Sequence[tuple[int, Policy]]) -> Iterator[Problem]:

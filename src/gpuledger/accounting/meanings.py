@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from gpuledger.model.reasons import CAUSE_MEANING, NAMING_MEANING, UNKNOWN_MEANING, Cause, UnknownReason
+from gpuledger.model.reasons import (
+    CAUSE_MEANING,
+    NAMING_MEANING,
+    RESERVED_MEANING,
+    UNKNOWN_MEANING,
+    Cause,
+    ReservedReason,
+    UnknownReason,
+)
 
 
 def meaning_of(reason: str) -> tuple[str, str]:
     """The sentence of an UNKNOWN reason, and the command that helps."""
     if reason in tuple(UnknownReason):
         return UNKNOWN_MEANING[UnknownReason(reason)]
+    if reason == ReservedReason.PASSTHROUGH:  # the only one that is time on a device, too
+        return RESERVED_MEANING[ReservedReason.PASSTHROUGH]
     return ("this version of gpuledger does not know the reason", "upgrade gpuledger")
 
 

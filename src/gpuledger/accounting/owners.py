@@ -61,6 +61,7 @@ class Naming:
             for rule in rules
         )
         self._owners: dict[tuple[str, int], Owner] = {}
+        self._answerers: dict[tuple[str, int], tuple[str, str, str]] = {}
         self._services: dict[str, tuple[str, ServiceRule | None]] = {}
 
     @property
@@ -116,21 +117,40 @@ class Naming:
         rule = self._rule(text)
         return self._owner(text, self._version_at(at_us), _service_name(text, rule), rule)
 
+    def answerer(self, subject: str, at_us: int) -> tuple[str, str, str]:
+        """User, team and project of :meth:`owner`; ``-`` where nothing names one."""
+        version = self._version_at(at_us)
+        key = (subject, version)
+        found = self._answerers.get(key)
+        if found is None:
+            text = self._texts.get(subject)
+            found = _UNKNOWN if text is None else self._answerer(text, version, self._rule(text))
+            self._answerers[key] = found
+        return found
+
+    def answerer_of(self, text: IdentityText, at_us: int) -> tuple[str, str, str]:
+        """User, team and project of :meth:`owner_of`: of many thousand texts the rest costs most, and is not asked."""
+        return self._answerer(text, self._version_at(at_us), self._rule(text))
+
     def _owner(self, text: IdentityText, version: int, service: str, rule: ServiceRule | None) -> Owner:
-        policy = self._versions[version][1] if version >= 0 else None
-        user = policy.users.get(text.user, _NOBODY) if policy else _NOBODY
-        namespace = _namespace(text)
-        team = (rule.team if rule else "") or text.team or user.team
-        team = team or (policy.namespaces.get(namespace, "") if policy else "")
+        user, team, project = self._answerer(text, version, rule)
         return Owner(
             service=service,
-            user=text.user or NO_NAME,
-            team=team or NO_NAME,
-            project=(rule.project if rule else "") or text.project or user.project or NO_NAME,
-            namespace=namespace or NO_NAME,
+            user=user,
+            team=team,
+            project=project,
+            namespace=_namespace(text) or NO_NAME,
             workload=_workload(text),
             subject=subject_label(text),
         )
+
+    def _answerer(self, text: IdentityText, version: int, rule: ServiceRule | None) -> tuple[str, str, str]:
+        policy = self._versions[version][1] if version >= 0 else None
+        user = policy.users.get(text.user, _NOBODY) if policy else _NOBODY
+        team = (rule.team if rule else "") or text.team or user.team
+        team = team or (policy.namespaces.get(_namespace(text), "") if policy else "")
+        project = (rule.project if rule else "") or text.project or user.project
+        return text.user or NO_NAME, team or NO_NAME, project or NO_NAME
 
     def _service(self, subject: str, text: IdentityText) -> tuple[str, ServiceRule | None]:
         if subject not in self._services:
@@ -151,6 +171,7 @@ class Naming:
 
 
 _NOBODY = UserOwner()
+_UNKNOWN = (NO_NAME, NO_NAME, NO_NAME)
 
 
 def _service_name(text: IdentityText, rule: ServiceRule | None) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpuledger.cli.archived import ArchiveOption, lay_archive
+from gpuledger.cli.archived import ArchiveOption, archive_under
 from gpuledger.cli.options import (
     ConfigOption,
     FormatOption,
@@ -45,15 +45,15 @@ def command(
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
     since_us, until_us = session.moment_or_none(since), session.moment_or_none(until)
     with session.read() as opened:
-        if archived_between(opened, 0 if since_us is None else since_us, until_us or session.now_us):
-            lay_archive(session, opened, archive)
-        report = capacity(
-            opened,
-            since_us=since_us,
-            until_us=until_us,
-            class_name=class_ or "",
-            now_us=session.now_us,
-        )
+        left = archived_between(opened, 0 if since_us is None else since_us, until_us or session.now_us)
+        with archive_under(session, opened, archive, is_needed=bool(left)):
+            report = capacity(
+                opened,
+                since_us=since_us,
+                until_us=until_us,
+                class_name=class_ or "",
+                now_us=session.now_us,
+            )
     session.problems(report.problems)
     session.answer(
         table=lambda: capacity_report.to_table(report),

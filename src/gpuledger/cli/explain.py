@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpuledger.cli.archived import ArchiveOption, lay_archive
+from gpuledger.cli.archived import ArchiveOption, archive_under
 from gpuledger.cli.options import (
     ConfigOption,
     FormatOption,
@@ -49,10 +49,10 @@ def command(
     Evidence that was archived is read out of the archive, where it is at hand.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
-    with windowed(session, since, until) as (opened, since_us, until_us):
-        if needed_for(opened, ref, since_us, until_us):
-            lay_archive(session, opened, archive)
-        tree = explain(opened, ref, meter=meter, since_us=since_us, until_us=until_us, now_us=session.now_us)
+    with windowed(session, since, until, archive=archive) as (opened, since_us, until_us):
+        left = needed_for(opened, ref, since_us, until_us)
+        with archive_under(session, opened, archive, is_needed=bool(left)):
+            tree = explain(opened, ref, meter=meter, since_us=since_us, until_us=until_us, now_us=session.now_us)
     session.answer(
         table=lambda: explain_report.to_tree(tree), as_json=lambda: explain_report.to_json(tree), whole_lines=True
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpuledger.cli.archived import ArchiveOption, lay_archive
+from gpuledger.cli.archived import ArchiveOption, archive_under
 from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
 from gpuledger.cli.progress import progress
 from gpuledger.cli.session import Session
@@ -42,8 +42,11 @@ def command(
     Needs the extra `lake`.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
-    with session.read() as opened, progress(session, "exporting files") as step:
-        lay_archive(session, opened, archive)
+    with (
+        session.read() as opened,
+        archive_under(session, opened, archive),
+        progress(session, "exporting files") as step,
+    ):
         report = export_parquet(
             opened,
             to,

@@ -64,7 +64,7 @@ def command(
             table=lambda: explain_report.to_tree(tree), as_json=lambda: explain_report.to_json(tree), whole_lines=True
         )
         return
-    report = found.report if user is None else of_user(found.report, user)
+    report = of_user(found.report, user) if user else found.report
     session.problems(report.problems)
     session.answer(
         table=lambda: fairshare_report.to_table(report),
@@ -74,4 +74,4 @@ def command(
     if not report.told:
         session.talk("UNKNOWN: no transition is known; `gpuledger transition` or `gpuledger import` brings them")
         raise typer.Exit(Unknown.exit_status)
-    session.finish(answered=True, unknown=bool(report.gaps or report.outside), strict=strict)
+    session.finish(answered=True, unknown=bool(report.gaps or report.outside or report.problems), strict=strict)

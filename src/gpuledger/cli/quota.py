@@ -46,10 +46,11 @@ def command(
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
     with session.read() as opened:
         report = quota(opened, user=user, team=team, role=role, class_name=class_name, now_us=session.now_us)
+    session.problems(report.problems)
     session.answer(
         table=lambda: quota_report.to_table(report),
         as_json=lambda: quota_report.to_json(report),
         as_csv=lambda: quota_report.to_csv(report),
     )
-    unknown = bool(report.unknown) or any(use.unknown for use in report.uses)
+    unknown = bool(report.unknown or report.problems) or any(use.unknown for use in report.uses)
     session.finish(answered=report.told or not report.uses, unknown=unknown, strict=strict)

@@ -6,12 +6,11 @@ conflict: the first stays and the difference is reported.
 
 from __future__ import annotations
 
-import operator
+import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, ClassVar, Protocol, TypeVar
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
@@ -19,7 +18,8 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 from gpuledger.ledger import archived
 from gpuledger.ledger.chain import GENESIS, Cell, link_hash
 from gpuledger.ledger.codec import CODECS, Codec
-from gpuledger.ledger.engine import MARK, Engine, bare_cursor, engine_of
+from gpuledger.ledger.engine import MARK, Engine, answers, bare_cursor, engine_of
+from gpuledger.ledger.fresh_rows import Sorted, problems_of, sort_out, take_all
 from gpuledger.ledger.texts import TextBook
 from gpuledger.model.problem import Problem
 from gpuledger.model.row_kinds import ROWS
@@ -38,10 +38,11 @@ WHERE writer IS NOT NULL"""  # from name to next name by the index: a busy agent
 JUDGING = "judging"
 """The lock of those who judge by what stands in the ledger: alone without scopes, beside each other with them."""
 
+LEAVING = "leaving"
+"""The lock of who lets archived rows leave, alone; whoever appends without judging is beside the others there."""
+
 _TRIES = 20
 """How often an append begins anew that another writer's rows have overtaken."""
-
-_LOOKED_UP_AT_ONCE = 200  # more costs SQLite a longer statement and saves nothing (measured 100 to 4,000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,20 +82,6 @@ _Batches = list[tuple[Codec, list[Row], list[tuple[Cell, ...]]]]
 """Rows by kind in the order of the chain, with their columns."""
 
 
-@dataclass(slots=True)
-class _Sorted:
-    """The new rows of one kind, and what came of the others."""
-
-    codec: Codec
-    rows: list[Row]
-    cells: list[tuple[Cell, ...]]
-    known: int = 0
-    are_ours: bool = False
-    """Whether nobody else has seen these rows yet."""
-    conflicts: list[tuple[str | Row, list[str]]] = field(default_factory=list)
-    """The first, or its reference, and the differences."""
-
-
 def append_rows(
     connection: sa.Connection, texts: TextBook, rows: Sequence[Row], *, writer: str, at_us: int
 ) -> Appended:
@@ -111,7 +98,7 @@ def append_rows(
         return Appended()
 
     def write(alone: Sequence[str]) -> Appended:
-        with engine_of(connection).transaction(connection, write=True, alone=alone):
+        with engine_of(connection).transaction(connection, write=True, alone=alone, beside=(LEAVING,)):
             appended, written_texts = _append_with_texts(connection, texts, batches, writer, at_us)
         texts.written(written_texts)
         return appended
@@ -162,13 +149,30 @@ def append_made(
     if not writer:
         raise ValueError("a writer needs a name, HOST.ROLE")
     beside = [JUDGING] if scopes else []
-    with engine_of(connection).transaction(connection, write=True, alone=scopes or alone, beside=beside):
+    alone = scopes or alone
+    with _undisturbed(), engine_of(connection).transaction(connection, write=True, alone=alone, beside=beside):
         rows = make()
         if rows is None:
             return None
         appended, written_texts = _append_with_texts(connection, texts, _by_kind(rows), writer, at_us, are_new, ready)
     texts.written(written_texts)
     return appended
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """No collection of Python's garbage inside: others wait for this transaction, and in it hardly any is made.
+
+    One through all that a long-lived process remembers takes as long as ten transactions.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _append_with_texts(
@@ -181,8 +185,7 @@ def _append_with_texts(
     ready: Ready | None = None,
 ) -> tuple[Appended, list[str]]:
     engine, cursor = engine_of(connection), bare_cursor(connection)
-    rows = sum(len(batch) for _, batch, _ in batches)
-    with engine.together(cursor, rows) if ready is None else nullcontext():
+    with engine.together(cursor, is_last=True) if ready is None else nullcontext():
         appended = _append(engine, cursor, batches, writer, at_us, are_new, ready)
         return appended, texts.write(appended.added)
 
@@ -201,8 +204,8 @@ def _append(
     are_new: bool = False,
     ready: Ready | None = None,
 ) -> Appended:
-    sort_out = _take_all if are_new else _sort_out
-    sorted_kinds = [sort_out(cursor, codec, batch, cells) for codec, batch, cells in batches]
+    sort = take_all if are_new else sort_out
+    sorted_kinds = [sort(cursor, codec, batch, cells) for codec, batch, cells in batches]
     too_old = [problem for each in sorted_kinds for problem in _leave_out_archived(cursor, each)]
     new = [each for each in sorted_kinds if each.rows]
     ready = ready if ready is not None and ready.count else None
@@ -212,11 +215,11 @@ def _append(
         numbers=numbers,
         added=tuple(row for rows_of_kind in added for row in rows_of_kind),
         known=sum(each.known for each in sorted_kinds),
-        conflicts=(*_problems(sorted_kinds, added), *too_old),
+        conflicts=(*problems_of(sorted_kinds, added), *too_old),
     )
 
 
-def _leave_out_archived(cursor: DBAPICursor, fresh: _Sorted) -> list[Problem]:
+def _leave_out_archived(cursor: DBAPICursor, fresh: Sorted) -> list[Problem]:
     kept, problems = archived.told_in_time(cursor, fresh.codec, fresh.cells)
     if problems:
         fresh.rows, fresh.cells = [fresh.rows[place] for place in kept], [fresh.cells[place] for place in kept]
@@ -230,9 +233,14 @@ def last_link(connection: sa.Connection, writer: str) -> tuple[int, str]:
 
 def last_numbers(connection: sa.Connection) -> dict[str, int]:
     """The last number of every writer's chain, in one statement: all as of one moment."""
+    return dict(ask_last_numbers(connection))
+
+
+def ask_last_numbers(connection: sa.Connection) -> Iterator[tuple[str, int]]:
+    """As :func:`last_numbers`, asked at once and read when somebody looks."""
     cursor = bare_cursor(connection)
     cursor.execute(_LAST_NUMBERS)
-    return {str(writer): int(number) for writer, number in cursor.fetchall()}
+    return ((str(writer), int(number)) for writer, number in answers(cursor))
 
 
 def _last_link(cursor: DBAPICursor, writer: str) -> tuple[int, str]:
@@ -250,87 +258,8 @@ def _by_kind(rows: Sequence[Row]) -> _Batches:
     return [(CODECS[kind], groups[kind], CODECS[kind].encode(groups[kind])) for kind in ROWS if kind in groups]
 
 
-def _getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """Picks these positions, always as a tuple."""
-    if len(positions) == 1:
-        only = positions[0]
-        return lambda cells: (cells[only],)
-    return operator.itemgetter(*positions) if positions else lambda _: ()
-
-
-def _take_all(cursor: DBAPICursor, codec: Codec, rows: list[Row], cells: list[tuple[Cell, ...]]) -> _Sorted:
-    """All rows of one kind as new ones, made for this very call."""
-    del cursor
-    return _Sorted(codec, rows, cells, are_ours=True)
-
-
-def _sort_out(cursor: DBAPICursor, codec: Codec, rows: list[Row], cells: list[tuple[Cell, ...]]) -> _Sorted:
-    """Which rows of one kind are new, known, or in conflict."""
-    kind = codec.kind
-    if not kind.key:
-        return _Sorted(codec, rows, cells)
-    columns = codec.columns[2:]
-    key_of = _getter([columns.index(name) for name in kind.key])
-    figures_of = _getter([columns.index(name) for name in kind.figures])
-    keys = [key_of(each) for each in cells]
-    distinct = list(dict.fromkeys(keys))
-    stored = _look_up(cursor, codec, distinct)
-    if not stored and len(distinct) == len(keys):
-        return _Sorted(codec, rows, cells)
-    result = _Sorted(codec, [], [])
-    first: dict[tuple[Any, ...], tuple[Row, tuple[Any, ...]]] = {}
-    for row, cell, key in zip(rows, cells, keys, strict=True):
-        known: tuple[str | Row, tuple[Any, ...]] | None = stored.get(key) or first.get(key)
-        figures = figures_of(cell)
-        if known is None:
-            first[key] = (row, figures)
-            result.rows.append(row)
-            result.cells.append(cell)
-            continue
-        result.known += 1
-        if known[1] != figures:
-            differing = [
-                f"{name} {_shown(old)}, now {_shown(now)}"
-                for name, old, now in zip(kind.figures, known[1], figures, strict=True)
-                if old != now
-            ]
-            result.conflicts.append((known[0], differing))
-    return result
-
-
-def _shown(cell: Cell) -> str:
-    text = "not recorded" if cell is None else str(cell)
-    return text if len(text) <= 40 else f"{text[:39]}…"
-
-
-def _look_up(
-    cursor: DBAPICursor, codec: Codec, keys: list[tuple[Any, ...]]
-) -> dict[tuple[Any, ...], tuple[str, tuple[Any, ...]]]:
-    """Which keys are stored: key to (reference, figures).
-
-    A join from a list of values: SQLite takes the unique index for it, but scans the table for
-    ``(a, b) IN (VALUES ...)`` (3.40.1, measured).
-    """
-    kind = codec.kind
-    table, width = kind.table.name, len(kind.key)
-    names = [f"k{position}" for position in range(width)]
-    matches = " AND ".join(f"t.{column} = wanted.{name}" for column, name in zip(kind.key, names, strict=True))
-    columns = ", ".join(f"t.{column}" for column in ("writer", "number", *kind.key, *kind.figures))
-    one = f"({', '.join([MARK] * width)})"
-    select = f"SELECT {columns} FROM wanted CROSS JOIN {table} AS t WHERE {matches}"  # noqa: S608 the schema's own names
-    found: dict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = {}
-    for start in range(0, len(keys), _LOOKED_UP_AT_ONCE):
-        part = keys[start : start + _LOOKED_UP_AT_ONCE]
-        values = ", ".join([one] * len(part))
-        statement = f"WITH wanted ({', '.join(names)}) AS (VALUES {values}) {select}"
-        cursor.execute(statement, tuple(cell for key in part for cell in key))
-        for writer, number, *rest in cursor.fetchall():
-            found[tuple(rest[:width])] = (f"{kind.row.kind}:{writer}/{number}", tuple(rest[width:]))
-    return found
-
-
 def _write(
-    engine: Engine, cursor: DBAPICursor, new: list[_Sorted], ready: Ready | None, writer: str, at_us: int
+    engine: Engine, cursor: DBAPICursor, new: list[Sorted], ready: Ready | None, writer: str, at_us: int
 ) -> tuple[list[list[Row]], range]:
     engine.lock(cursor, f"writer {writer}")  # as late as can be: others of the chain wait from here to the end
     last, previous_hash = _last_link(cursor, writer)
@@ -338,7 +267,7 @@ def _write(
     added: list[list[Row]] = []
     chained: list[tuple[str, list[tuple[Cell, ...]] | Iterator[str]]] = []
     for each in _in_order(new, ready):
-        if not isinstance(each, _Sorted):
+        if not isinstance(each, Sorted):
             each.write(cursor, writer, number)
             chained.append((each.kind.kind, each.encoded(cursor, writer, number)))
             number += each.count
@@ -362,39 +291,10 @@ def _write(
     return added, range(first_number, number)
 
 
-@cache
-def _inserting(codec: Codec) -> str:
-    marks = ", ".join([MARK] * len(codec.columns))
-    return f"INSERT INTO {codec.kind.table.name} ({', '.join(codec.columns)}) VALUES ({marks})"  # noqa: S608 names are the schema's own, values are bound
-
-
-def _in_order(new: list[_Sorted], ready: Ready | None) -> list[_Sorted | Ready]:
+def _in_order(new: list[Sorted], ready: Ready | None) -> list[Sorted | Ready]:
     """What is to be written, in the order of chaining: what stands ready comes after the others of its kind."""
     if ready is None:
         return [*new]
     place = ROWS.index(ready.kind)
     before = [each for each in new if ROWS.index(each.codec.kind.row) <= place]
     return [*before, ready, *new[len(before) :]]
-
-
-def _problems(sorted_kinds: list[_Sorted], added: list[list[Row]]) -> tuple[Problem, ...]:
-    if not any(each.conflicts for each in sorted_kinds):
-        return ()
-    refs = {
-        id(row): numbered.ref
-        for each, numbered_rows in zip([each for each in sorted_kinds if each.rows], added, strict=True)
-        for row, numbered in zip(each.rows, numbered_rows, strict=True)
-    }
-    problems = []
-    for each in sorted_kinds:
-        for first, differing in each.conflicts:
-            where = first if isinstance(first, str) else refs.get(id(first), "archived time")
-            problems.append(
-                Problem(
-                    code="conflict",
-                    message=f"the same {each.codec.kind.row.kind} row was read with other figures "
-                    f"({'; '.join(differing)}); the first stays",
-                    where=where,
-                )
-            )
-    return tuple(problems)

@@ -14,7 +14,8 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 from gpuledger.ledger.chain import Cell
 from gpuledger.ledger.codec import Codec
 from gpuledger.ledger.engine import MARK, bare_cursor
-from gpuledger.ledger.schema import ARCHIVE
+from gpuledger.ledger.kinds import KINDS
+from gpuledger.ledger.schema import ARCHIVE, LINK
 from gpuledger.model.moments import iso
 from gpuledger.model.problem import Problem
 from gpuledger.model.rows import DriverRecord, Row, Sighting
@@ -68,6 +69,20 @@ def numbers(connection: sa.Connection) -> dict[str, tuple[int, int, int]]:
         for writer, (low, high, count) in _writers(text).items():
             before = found.get(writer, (low, high, 0))
             found[writer] = (min(low, before[0]), max(high, before[1]), count + before[2])
+    return found
+
+
+def still_here(connection: sa.Connection) -> int:
+    """How many rows stand in the tables though they left: a copy that was made before they did has them still."""
+    cursor, found = bare_cursor(connection), 0
+    for writer, (_, _, left) in numbers(connection).items():
+        cursor.execute(f"SELECT MAX(last_number) FROM {LINK.name} WHERE writer = {MARK}", (writer,))  # noqa: S608 the schema's own names
+        ((last,),) = cursor.fetchall()
+        here = 0
+        for kind in KINDS:
+            cursor.execute(f"SELECT COUNT(*) FROM {kind.table.name} WHERE writer = {MARK}", (writer,))  # noqa: S608 the schema's own names
+            here += int(cursor.fetchall()[0][0])
+        found += max(0, here + left - int(last or 0))
     return found
 
 

@@ -1,7 +1,8 @@
 """Between rows and columns: frozen values in, tuples of integers and text out, and back, at speed.
 
 Absent readings are NULL in the store. Only ``int``, ``str`` and NULL pass: a float or a truth value in a
-row is a bug of the source that made it, and would be hashed differently from what SQLite keeps.
+row is a bug of the source that made it, and would be hashed differently from what SQLite keeps. A text is one that
+every store keeps: with a NUL byte in it PostgreSQL keeps none, and SQLite's functions end before it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from gpuledger.errors import Refused
 from gpuledger.ledger.chain import Cell
 from gpuledger.ledger.kinds import KINDS, Kind
 from gpuledger.model.missing import Missing
@@ -38,6 +40,16 @@ _DERIVED: dict[str, Callable[[Any], Cell]] = {
     "ended_at_us": driver_ended_at_us,
 }
 """Columns that are computed from a row's fields, by name."""
+
+_TEXT = {str}
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Codec:
@@ -72,14 +84,19 @@ class Codec:
 
         Raises:
             TypeError: a value is neither int, str nor (where allowed) Missing.
+            Refused: ``row-not-text`` for a text that no store keeps as it is.
         """
         if not rows:
             return []
-        columns: list[Sequence[Any]] = list(zip(*map(self._read, rows), strict=True))
+        as_they_are: list[tuple[Any, ...]] = list(map(self._read, rows))
+        columns: list[Sequence[Any]] = list(zip(*as_they_are, strict=True))
         columns.extend([derive(row) for row in rows] for derive in self._derive)
+        is_changed = bool(self._derive)
         for position, name in enumerate(self.columns[2:]):
             column, allowed = columns[position], self.types[name]
             types = set(map(type, column))
+            if types == _TEXT:
+                self._refuse_no_text(name, column)
             if types <= allowed:
                 continue
             if type(None) in allowed and None not in column:
@@ -89,8 +106,23 @@ class Codec:
             wrong = set(map(type, column)) - allowed
             if wrong:
                 raise TypeError(f"{self.kind.table.name}.{name} cannot hold {sorted(each.__name__ for each in wrong)}")
-            columns[position] = column
-        return list(zip(*columns, strict=True))
+            columns[position], is_changed = column, True
+            if str in allowed:
+                self._refuse_no_text(name, [value for value in column if value is not None])
+        return list(zip(*columns, strict=True)) if is_changed else as_they_are
+
+    def _refuse_no_text(self, name: str, texts: Sequence[str]) -> None:
+        whole = "".join(texts)
+        if "\0" not in whole and (whole.isascii() or _is_utf8(whole)):
+            return
+        odd = next(text for text in texts if "\0" in text or not _is_utf8(text))
+        where = f"{self.kind.table.name}.{name}"
+        what = "a NUL byte" if "\0" in odd else "half of a letter (a lone surrogate)"
+        raise Refused(
+            "row-not-text",
+            f"a text holds {what}, which no ledger keeps: {where} is {odd!r:.60}; nothing was added",
+            hint="leave it out of the text, where the text is made",
+        )
 
     def number(self, rows: Sequence[Row], writer: str, first: int) -> list[Row]:
         """Copies of the rows with their writer and consecutive numbers from ``first``."""

@@ -7,7 +7,8 @@ stopped. Rows are streamed: the largest link never has to fit in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from itertools import chain
 from typing import Any
 
@@ -77,11 +78,12 @@ def copy_ledger(source: Ledger, target: Ledger, *, progress: Callable[[int, int]
         done = known = sum(after.values())
         links = 0
         for writer, start in after.items():
-            for rows, added in _copy_chain(source, target, writer, start):
-                done += rows
-                links += added
-                if progress is not None:
-                    progress(done, total)
+            with closing(_copy_chain(source, target, writer, start)) as parts:
+                for rows, added in parts:
+                    done += rows
+                    links += added
+                    if progress is not None:
+                        progress(done, total)
     root = target.latest_root()
     return CopyReport(
         source=str(source.place), target=str(target.place), chains=len(heads), rows=done - known, links=links,
@@ -99,7 +101,7 @@ def _prefixes(source: Ledger, target: Ledger, heads: dict[str, tuple[int, str]])
     for writer, (number, digest) in target.heads().items():
         ours = heads.get(writer, (0, ""))
         shorter, at, head = (target, ours[0], ours[1]) if number > ours[0] else (source, number, digest)
-        if writer not in heads or _hash_at(shorter, writer, at) != head:
+        if writer not in heads or hash_at(shorter, writer, at) != head:
             raise Refused(
                 "copy-diverges",
                 f"{target.place} holds a chain {writer} that is not the one of {source.place}; nothing was copied",
@@ -109,14 +111,15 @@ def _prefixes(source: Ledger, target: Ledger, heads: dict[str, tuple[int, str]])
     return after
 
 
-def _hash_at(ledger: Ledger, writer: str, last_number: int) -> str | None:
+def hash_at(ledger: Ledger, writer: str, last_number: int) -> str | None:
+    """The hash of the link of a chain that ends with a number; None where none does."""
     with ledger.mapped():
         wanted = sa.select(LINK.c.hash).where(LINK.c.writer == writer, LINK.c.last_number == last_number)
         found = ledger.connection.execute(wanted).scalar()
     return None if found is None else str(found)
 
 
-def _copy_chain(source: Ledger, target: Ledger, writer: str, after: int) -> Iterator[tuple[int, int]]:
+def _copy_chain(source: Ledger, target: Ledger, writer: str, after: int) -> Generator[tuple[int, int], None, None]:
     """Copy one chain from a number on; yields rows and links of each transaction."""
     wanted = sa.select(*LINK.columns).where(LINK.c.writer == writer, LINK.c.first_number > after)
     links = chain.from_iterable(_batches(source, wanted.order_by(LINK.c.first_number)))

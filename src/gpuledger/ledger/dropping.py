@@ -2,7 +2,8 @@
 
 In: relations of what leaves (:mod:`.leaving`), the rows of the archive. Out: nothing; or an error, and nothing has
 changed. The guards are taken off by whoever owns the tables, inside the transaction, and stand again at its end: no
-other connection ever sees the tables without them.
+other connection ever sees the tables without them. Whoever appends is through before it begins, or finds at its end
+what is archived: nobody adds a row of the time that leaves unseen.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def drop(
     engine = engine_of(connection)
     wanted = {kind: sum(each.row_count for each in archives if each.rows_of == kind.kind) for kind in LEAVE}
     tables = {KIND_OF[kind].table.name: kind for kind in LEAVE if wanted[kind]}
-    with ledger.mapped(), engine.transaction(connection, write=True, alone=(appending.JUDGING,)):
+    with ledger.mapped(), engine.transaction(connection, write=True, alone=(appending.JUDGING, appending.LEAVING)):
         cursor = bare_cursor(connection)
         engine.lock(cursor, f"writer {writer}")
         before_us = max(each.before_us for each in archives)

@@ -107,8 +107,11 @@ class Engine(Protocol):
         """Insert rows, few or many."""
         ...
 
-    def together(self, cursor: DBAPICursor, rows: int) -> AbstractContextManager[object]:
-        """Inside, statements that insert so many rows travel as one, as far as nobody waits for an answer."""
+    def together(self, cursor: DBAPICursor, *, is_last: bool = False) -> AbstractContextManager[object]:
+        """Inside, statements travel as one, as far as nobody waits for an answer.
+
+        With ``is_last`` nothing comes after them in their transaction: they go with its end.
+        """
         ...
 
     def make_relations(self, connection: sa.Connection, relations: Mapping[str, str]) -> None:
@@ -198,6 +201,16 @@ def engine_for(place: Place) -> Engine:
 def bare_cursor(connection: sa.Connection) -> DBAPICursor:
     """The driver's own cursor: SQLAlchemy's results cost three times what SQLite does for a few rows."""
     return engine_of(connection).bare_cursor(connection)
+
+
+def answers(cursor: DBAPICursor) -> Iterator[tuple[Any, ...]]:
+    """What a cursor was asked for, read when somebody looks: what is asked until then travels with it."""
+    yield from cast("list[tuple[Any, ...]]", cursor.fetchall())
+
+
+def together(connection: sa.Connection) -> AbstractContextManager[object]:
+    """Inside, statements travel as one, as far as nobody waits for an answer."""
+    return engine_of(connection).together(bare_cursor(connection))
 
 
 def rows_of(

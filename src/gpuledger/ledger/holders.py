@@ -12,7 +12,7 @@ from itertools import chain
 
 import sqlalchemy as sa
 
-from gpuledger.ledger.engine import MARK, bare_cursor, engine_of
+from gpuledger.ledger.engine import MARK, bare_cursor, together
 from gpuledger.ledger.workloads import ask_claims, ask_events, by_workload, last_of_each
 from gpuledger.model.lifecycle import HOLDING
 from gpuledger.model.workload_rows import Hold, WorkloadEvent
@@ -39,17 +39,19 @@ _ADMITTED = f"SELECT DISTINCT workload FROM hold WHERE at_us > {MARK} AND at_us 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What says what workloads hold; each of these is by workload.
+    """What says what workloads hold; each of these but the texts is by workload.
 
     Args:
         events: those since each one's last ``provisioning``, in the order of (at, sequence).
         claims: its last hold row.
         ends: when it said so, and the end that it expects; microseconds UTC.
+        texts: JSON of the identity texts of these events' subjects, by their keys; without those that were forgotten.
     """
 
     events: Mapping[str, list[WorkloadEvent]]
     claims: Mapping[str, Hold]
     ends: Mapping[str, tuple[int, int]]
+    texts: Mapping[str, str]
 
 
 def holding_workloads(connection: sa.Connection, at_us: int, *, until_us: int, longest_us: int) -> set[str]:
@@ -88,13 +90,15 @@ def standing(connection: sa.Connection, since_us: Mapping[str, int]) -> Standing
         connection: of the ledger.
         since_us: workload to the moment from which on it is asked about.
     """
-    with engine_of(connection).together(bare_cursor(connection), 0):
-        events, holds = ask_events(connection, since_us), ask_claims(connection, since_us)
+    texts: dict[str, str] = {}
+    with together(connection):
+        events, holds = ask_events(connection, since_us, texts=texts), ask_claims(connection, since_us)
         ends = _ask_ends(connection, since_us)
         return Standing(
             events=by_workload(events),
             claims=last_of_each(holds),
             ends={workload: (at_us, until_us) for workload, at_us, until_us in ends},
+            texts=texts,
         )
 
 

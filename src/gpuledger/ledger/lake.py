@@ -52,8 +52,10 @@ class Lake:
 
     @classmethod
     def open_if_there(cls, folder: Path, *, is_writer: bool = False) -> Lake | None:
-        """As :meth:`open`; None where the folder has no manifest."""
+        """As :meth:`open`; None where the folder has no manifest, or is none."""
         path = folder / MANIFEST
+        if folder.is_file():
+            return None
         try:
             with parquet.mapped(path):
                 text = path.read_bytes()
@@ -86,13 +88,20 @@ class Lake:
         path = self.folder / file.name
         if file.name not in self._sound:
             with parquet.mapped(path):
+                if not path.exists():
+                    self._refuse_while_written()
+                    raise self._damaged(path, "it is missing")
                 stands = path.stat()
                 changed = (stands.st_size, stands.st_mtime_ns) != (file.size, file.changed_ns)
                 if changed and (stands.st_size != file.size or parquet.digest_of(path) != file.sha256):
                     self._refuse_while_written()
-                    raise parquet.damaged(path, "it is not the file that was exported")
+                    raise self._damaged(path, "it is not the file that was exported")
             self._sound.add(file.name)
         return path
+
+    def _damaged(self, path: Path, why: str) -> Corrupt:
+        """The error of a file that the next export writes anew, for it sees the same."""
+        return Corrupt("lake-damaged", f"{path} is damaged: {why}", hint=_make(self.folder))
 
     def _refuse_while_written(self) -> None:
         """A file that a running export has replaced is not damaged: its manifest is about to come.
@@ -159,6 +168,8 @@ def writing(folder: Path) -> Iterator[None]:
         Unavailable: ``lake-busy``, ``lake-io``, ``lake-full``.
     """
     path = folder / _LOCK
+    if folder.exists() and not folder.is_dir():
+        raise Misconfigured("not-a-lake", f"{folder} is no folder", hint="name an empty or a new folder")
     with parquet.mapped(path):
         folder.mkdir(parents=True, exist_ok=True)
         foreign = [each.name for each in folder.iterdir() if not each.name.startswith(".")]

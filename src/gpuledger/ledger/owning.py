@@ -63,6 +63,8 @@ def _on_a_server(place: Server, applications: Sequence[str], readers: Sequence[s
             postgres_tables.refuse_without_schema(connection)
             postgres_tables.refuse_without_ownership(connection)
             before = postgres.stored_version(connection)
+            if not before:
+                postgres_tables.refuse_without_room(connection)
             postgres.refuse_newer(place, before)
             roles = postgres_tables.look_at(connection, list(wanted))
             for role in roles:

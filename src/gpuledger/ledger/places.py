@@ -22,6 +22,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _SLIPPED = re.compile(r"((?:postgres(?:ql)?|sqlite)(?:\+[a-z0-9]+)?):(?!//)", re.IGNORECASE)
 _POSTGRES = ("postgresql", "postgres")
 _PLACE_HINT = "give a path, sqlite:///PATH (four slashes for an absolute path), or postgresql://USER@HOST/DATABASE"
+_HOST = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
+_QUOTE = "postgresql://USER:PASSWORD@HOST/DATABASE, where @ : / ? # % in a part are written %40 %3A %2F %3F %23 %25"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,10 @@ def place_of(place: str | Place) -> Place:
         parts = None
     if parts is None or "\0" in url[2] or not url[2].strip("/"):
         raise Misconfigured("bad-ledger-place", "a PostgreSQL URL names host and database", hint=_PLACE_HINT)
+    user, _, hosts = parts.netloc.rpartition("@")
+    if "@" in user or "@" in url[2][len(parts.netloc) :] or not all(map(_HOST.fullmatch, hosts.split(","))):
+        # parts of a password would be taken for a host, a port or a database, and shown
+        raise Misconfigured("bad-ledger-place", "the URL's password, host and port cannot be told apart", hint=_QUOTE)
     return Server(f"postgresql://{url[2]}")
 
 
@@ -110,7 +116,7 @@ def path_of(place: str | Path) -> Path:
         raise Misconfigured("bad-ledger-place", f"{slip[1]}: without // after it names no place", hint=_PLACE_HINT)
     if url := _SCHEME.fullmatch(text):
         if url[1].lower() != "sqlite" or not url[2].startswith("/") or len(url[2]) < 2:
-            raise Misconfigured("bad-ledger-place", f"{text!r} is not a place for a ledger", hint=_PLACE_HINT)
+            raise Misconfigured("bad-ledger-place", f"{url[1]}://... is not a place for a ledger", hint=_PLACE_HINT)
         text = url[2][1:]
     try:
         path = Path(text).expanduser()

@@ -31,6 +31,7 @@ from gpuledger.ledger.migrations.making import in_postgres
 from gpuledger.ledger.places import Place, Server
 from gpuledger.ledger.postgres_cursor import Cursor, WholeLoader, cursor_name, fetched, is_idle
 from gpuledger.ledger.postgres_errors import RACES, bad_url, error_for, unreachable
+from gpuledger.ledger.postgres_journey import road_of
 from gpuledger.ledger.schema import SCHEMA_VERSION, VERSION_TABLES
 
 damaged_pages, schema_findings = postgres_tables.damaged_pages, postgres_tables.schema_findings
@@ -42,6 +43,9 @@ JOINED = "string_agg(CAST({} AS text), ',')"
 
 MIGRATE_HINT = "as the owner of the tables: gpuledger migrate --ledger postgresql://OWNER@HOST/DATABASE"
 
+_WRITES = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_READS = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_LOCK = "SELECT pg_advisory_xact_lock"
 _CONNECT_S = 10
 _OLDEST = 130000  # MATERIALIZED (12); the oldest that is still maintained in 2025 is 13
 _SETTINGS = """
@@ -254,15 +258,15 @@ def transaction(
     Locks are taken in one order, first those that are shared, then by their numbers: nobody waits for somebody who
     waits for him.
     """
-    begin = ["BEGIN ISOLATION LEVEL READ COMMITTED" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"]
-    begin += [f"SELECT pg_advisory_xact_lock_shared({key})" for key in sorted({_key(name) for name in beside})]
-    begin += [f"SELECT pg_advisory_xact_lock({key})" for key in sorted({_key(name) for name in alone})]
-    driver = _begun(connection, "; ".join(begin))
+    begin: list[tuple[str, tuple[int, ...]]] = [(_WRITES if write else _READS, ())]
+    begin += [(f"{_LOCK}_shared($1::bigint)", (key,)) for key in sorted({_key(name) for name in beside})]
+    begin += [(f"{_LOCK}($1::bigint)", (key,)) for key in sorted({_key(name) for name in alone})]
+    driver = _begun(connection, begin)
     _HELD[connection] = driver
     try:
         yield
-        ended = driver.execute("COMMIT").statusmessage
-        assert ended == "COMMIT", "a statement of the transaction had failed, and nobody heard"
+        ended = road_of(driver).ask(driver, "COMMIT")  # with what still waits to go
+        assert ended.said == b"COMMIT", "a statement of the transaction had failed, and nobody heard"
     except BaseException:
         _end(driver)
         raise
@@ -270,23 +274,33 @@ def transaction(
         del _HELD[connection]
 
 
-def _begun(connection: sa.Connection, begin: str) -> psycopg.Connection[tuple[Any, ...]]:
+def _begun(
+    connection: sa.Connection, begin: Sequence[tuple[str, tuple[int, ...]]]
+) -> psycopg.Connection[tuple[Any, ...]]:
     """The driver's connection in a transaction; a new one where the last was cut while nothing was asked of it."""
     driver = driver_of(connection)
     try:
-        driver.execute(begin)  # one round trip
+        _say(driver, begin)
     except psycopg.OperationalError:
         if not driver.closed:
             _end(driver)
             raise
         _let_go_if_cut(connection)
         driver = driver_of(connection)
-        driver.execute(begin)
+        _say(driver, begin)
     return driver
+
+
+def _say(driver: psycopg.Connection[tuple[Any, ...]], begin: Sequence[tuple[str, tuple[int, ...]]]) -> None:
+    road = road_of(driver)
+    with road.together(driver):  # one round trip
+        for text, bound in begin:
+            road.ask(driver, text, bound)
 
 
 def _end(driver: psycopg.Connection[tuple[Any, ...]]) -> None:
     """Roll back what has begun."""
+    road_of(driver).forget()
     if not driver.closed and driver.info.transaction_status is not TransactionStatus.IDLE:
         with suppress(psycopg.Error):
             driver.execute("ROLLBACK")
@@ -294,7 +308,7 @@ def _end(driver: psycopg.Connection[tuple[Any, ...]]) -> None:
 
 def lock(cursor: DBAPICursor, name: str) -> None:
     """Be alone under a name until the transaction ends."""
-    cursor.execute(f"SELECT pg_advisory_xact_lock({_key(name)})")
+    cursor.execute(f"{_LOCK}(CAST(? AS bigint))", (_key(name),))
 
 
 def is_race(error: BaseException) -> bool:
@@ -307,9 +321,11 @@ def is_race(error: BaseException) -> bool:
 def part(connection: sa.Connection) -> Iterator[None]:
     """A savepoint: else one statement that fails would end the whole snapshot."""
     driver = driver_of(connection)
+    road_of(driver).go(driver)
     driver.execute("SAVEPOINT part")
     try:
         yield
+        road_of(driver).go(driver)
     except BaseException:
         if not driver.closed:
             driver.execute("ROLLBACK TO SAVEPOINT part")

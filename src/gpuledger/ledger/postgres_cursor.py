@@ -6,37 +6,104 @@ In: statements with ``?`` and ``:name``. Out: the same with PostgreSQL's own ``$
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from functools import lru_cache
 from itertools import count
 from typing import Any, cast
 
 import psycopg
-from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.pq import TransactionStatus
 from sqlalchemy.engine.interfaces import DBAPICursor
+
+from gpuledger.ledger.postgres_journey import Asked, Driver, road_of
 
 _NUMBERS = count(1)
 _FEW = 50  # rows from which COPY is faster than executemany (measured: a third of the time for 1,000)
 
 
-class Cursor(psycopg.RawCursor[tuple[Any, ...]]):
-    """Reads the marks that SQLite reads: ``?`` for a sequence, ``:name`` for a mapping."""
+class Cursor:
+    """Reads the marks that SQLite reads: ``?`` for a sequence, ``:name`` for a mapping; asked as a driver's cursor is.
 
-    def execute(self, query: Any, params: Any = None, **more: Any) -> Cursor:
-        """As the driver's, with these marks."""
-        text, names = translated(str(query))
-        return super().execute(text, params if names is None else [params[name] for name in names], **more)
+    Args:
+        driver: a connection in autocommit.
+    """
 
-    def executemany(self, query: Any, params_seq: Any, *, returning: bool = False) -> None:
-        """As the driver's, with these marks."""
-        super().executemany(translated(str(query))[0], params_seq, returning=returning)
+    def __init__(self, driver: Driver) -> None:
+        self.connection = driver
+        self._road = road_of(driver)
+        self._asked = Asked("", ())
+        self._place = 0
 
-    def streamed(self, query: str, params: Any, size: int) -> Iterator[list[tuple[Any, ...]]]:
+    def __enter__(self) -> Cursor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def execute(self, query: str, bound: Sequence[Any] | Mapping[str, Any] = ()) -> Cursor:
+        """Ask a statement; within :func:`together` it goes when somebody looks at an answer."""
+        text, names = translated(query)
+        values = bound if names is None else [cast("Mapping[str, Any]", bound)[name] for name in names]
+        self._place = 0
+        self._asked = self._road.ask(self.connection, text, cast("Sequence[Any]", values))
+        return self
+
+    def executemany(self, query: str, many: Iterable[Sequence[Any]]) -> None:
+        """A statement many times; few of them travel as one."""
+        text, _ = translated(query)
+        rows = list(many)
+        if len(rows) >= _FEW:
+            self._road.go(self.connection)
+            psycopg.RawCursor(self.connection).executemany(text, rows)
+            return
+        with self._road.together(self.connection):
+            for row in rows:
+                self._road.ask(self.connection, text, row)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """The rows that are left."""
+        rows = self._rows()
+        place, self._place = self._place, len(rows)
+        return rows[place:] if place else rows
+
+    def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
+        """The next rows, so many at most."""
+        place = self._place
+        found = self._rows()[place : place + size]
+        self._place = place + len(found)
+        return found
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row; None after the last."""
+        return next(iter(self.fetchmany(1)), None)
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the statement gave or changed."""
+        self._rows()
+        return self._asked.count
+
+    def copy(self, query: str) -> AbstractContextManager[psycopg.Copy]:
+        """A stream of rows, out or in."""
+        self._road.go(self.connection)
+        return psycopg.Cursor(self.connection).copy(query.encode())
+
+    def streamed(self, query: str, bound: Any, size: int) -> Iterator[list[tuple[Any, ...]]]:
         """The rows of a statement as they are asked for, from a cursor on the server."""
+        self._road.go(self.connection)
         with closing(StreamingCursor(self.connection, cursor_name(), withhold=is_idle(self.connection))) as cursor:
-            cursor.execute(query, params)
+            cursor.execute(query, bound)
             yield from fetched(cursor, size)
+
+    def close(self) -> None:
+        """Let go of what was read."""
+        self._asked = Asked("", ())
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        if not self._asked.is_answered:
+            self._road.go(self.connection)
+        return self._asked.rows
 
 
 def fetched(cursor: psycopg.ServerCursor[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:
@@ -99,27 +166,14 @@ def insert(cursor: DBAPICursor, table: str, columns: Sequence[str], rows: Sequen
     names = ", ".join(columns)
     if len(rows) < _FEW:
         marks = ", ".join("?" * len(columns))
-        statement = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 names are the schema's own, values are bound
-        if len(rows) == 1:
-            cursor.execute(statement, rows[0])
-        else:
-            cursor.executemany(statement, rows)
+        cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)  # noqa: S608 names are the schema's own, values are bound
         return
     with cast("Cursor", cursor).copy(f"COPY {table} ({names}) FROM STDIN") as stream_in:  # as above
         for row in rows:
             stream_in.write_row(row)
 
 
-@contextmanager
-def together(cursor: DBAPICursor, rows: int) -> Iterator[None]:
-    """A pipeline; not where there are so many rows that they go by COPY, which none allows."""
-    if rows >= _FEW or not psycopg.Pipeline.is_supported():
-        yield
-        return
-    driver = cast("Cursor", cursor).connection
-    try:
-        with driver.pipeline():
-            yield
-    finally:
-        if driver.pgconn.pipeline_status != PipelineStatus.OFF:
-            driver.close()  # cut in the middle it would stay in the pipeline for good, and look open
+def together(cursor: DBAPICursor, *, is_last: bool = False) -> AbstractContextManager[None]:
+    """Inside, statements travel together; so many rows that they go by COPY go by themselves."""
+    mine = cast("Cursor", cursor)
+    return road_of(mine.connection).together(mine.connection, is_last=is_last)

@@ -6,6 +6,8 @@ fault is this program's own. States are those of PostgreSQL's appendix A, "Error
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 
 from gpuledger.errors import Corrupt, GpuledgerError, Misconfigured, Refused, Unavailable
@@ -32,6 +34,7 @@ _WAYS_IN = (
 )
 """What is said of a connection that is refused, and what helps; by words, since no state comes with it."""
 
+_QUOTED = re.compile(r'"[^"]*"?')
 _BUSY = ("55P03", "57014", "40001", "40P01")
 _CUT = ("57P01", "57P02", "57P03", "57P05")
 _BROKEN = ("42P01", "42703", "42883", "3F000")
@@ -40,7 +43,7 @@ _BROKEN = ("42P01", "42703", "42883", "3F000")
 def error_for(place: Server, error: psycopg.Error) -> GpuledgerError | None:
     """The error a caller can act on; None when the fault is this program's own."""
     state = error.sqlstate or ""
-    said = _said(place, error)
+    said = _said(error)
     if (not state and isinstance(error, psycopg.OperationalError)) or state in _CUT or state.startswith("08"):
         return unreachable(place, said)
     if state == REFUSED:
@@ -101,17 +104,17 @@ def damaged(place: Server, why: str) -> Corrupt:
 
 
 def bad_url(place: Server, error: psycopg.Error) -> Misconfigured:
-    """The error for a URL that libpq cannot read."""
+    """The error for a URL that libpq cannot read. It quotes what it could not read, so a password can be in that."""
+    said = _said(error)
+    if any(secret in quoted for quoted in _QUOTED.findall(said) for secret in place.secrets):
+        said = "PostgreSQL's library cannot read this URL"
     return Misconfigured(
         "bad-ledger-place",
-        f"{place}: {_said(place, error)}",
+        f"{place}: {said}",
         hint="postgresql://USER@HOST:PORT/DATABASE; letters such as @ : / % in a part are written as %40 %3A %2F %25",
     )
 
 
-def _said(place: Server, error: psycopg.Error) -> str:
-    """The server's own words on one line; never with the password."""
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    for secret in place.secrets:
-        first = first.replace(secret, "***")
-    return first
+def _said(error: psycopg.Error) -> str:
+    """The server's own words on one line. Neither it nor the driver repeats a password: see :func:`bad_url`."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -108,6 +108,25 @@ def refuse_without_ownership(connection: sa.Connection) -> None:
         )
 
 
+def refuse_without_room(connection: sa.Connection) -> None:
+    """Raise where this role may make no tables in the schema.
+
+    Raises:
+        Unavailable: ``ledger-permission``.
+    """
+    cursor = bare_cursor(connection)
+    cursor.execute(
+        "SELECT current_user, current_schema(), pg_get_userbyid(datdba) FROM pg_database "
+        "WHERE datname = current_database() AND NOT has_schema_privilege(current_schema(), 'CREATE')"
+    )
+    for user, schema, owner in cursor.fetchall():
+        raise Unavailable(
+            "ledger-permission",
+            f"{user} may make no tables in the schema {schema}; the database belongs to {owner}",
+            hint=f"as its owner: gpuledger migrate --ledger postgresql://{owner}@HOST/DATABASE --application {user}",
+        )
+
+
 def explain_tables(connection: sa.Connection) -> None:
     """Write what each table and column means where psql and other tools show it."""
     cursor = bare_cursor(connection)

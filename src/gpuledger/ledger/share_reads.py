@@ -6,7 +6,7 @@ In: the connection of an open ledger, inside a snapshot. Out: tuples and rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence, Set
-from json import loads
+from json import JSONDecoder
 from typing import NamedTuple, cast
 
 import sqlalchemy as sa
@@ -20,6 +20,7 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.workload_rows import WorkloadEvent
 
 _AT_ONCE = 500
+_decode = JSONDecoder().raw_decode  # ``loads`` takes twice the time, looking for blanks that no text here has
 
 _RELATION = {
     "share_hour": "hour_us INTEGER PRIMARY KEY, epoch_us BIGINT, high BIGINT, middle BIGINT, low BIGINT",
@@ -104,13 +105,28 @@ def identity_values(connection: sa.Connection, keys: Collection[str]) -> dict[st
     wanted = keys if isinstance(keys, Set) else set(keys)
     for key, text in cursor.fetchall():
         if key in wanted:
-            try:
-                found[key] = loads(text)
-            except ValueError as error:
-                message = f"the identity text {key} is damaged: {error}"
-                raise Corrupt("ledger-damaged", message, hint="gpuledger verify") from error
+            found[key] = values_of(key, text)
     result.close()
     return found
+
+
+def values_of(key: str, text: str) -> dict[str, str]:
+    """The filled fields of an identity text.
+
+    Raises:
+        Corrupt: ``ledger-damaged`` when it is none that this program wrote.
+    """
+    try:
+        values, end = _decode(text)
+    except ValueError as error:
+        raise _damaged(key, str(error)) from error
+    if end != len(text):
+        raise _damaged(key, f"more follows after {end} letters")
+    return cast("dict[str, str]", values)
+
+
+def _damaged(key: str, why: str) -> Corrupt:
+    return Corrupt("ledger-damaged", f"the identity text {key} is damaged: {why}", hint="gpuledger verify")
 
 
 def may_wait(connection: sa.Connection, *, at_us: int) -> list[str]:

@@ -217,8 +217,10 @@ class Ledger:
 
         With ``is_new`` it is not looked for among the stored ones: a text that stands twice does no harm.
         """
+        if is_new:  # the store is not asked
+            return self._texts.key_of(text, is_new=True)
         with self.mapped():
-            return self._texts.key_of(text, is_new=is_new)
+            return self._texts.key_of(text)
 
     def texts(self, keys: Iterable[str] | None = None) -> dict[str, IdentityText]:
         """Stored texts by key, all without ``keys``; forgotten and unknown keys are left out."""

@@ -18,6 +18,7 @@ from gpuledger.ledger.schema import WATCH
 from gpuledger.model.meters import METERS, Grade
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US
+from gpuledger.model.reasons import WATCHED
 from gpuledger.model.rows import Watch
 
 _PARTS: dict[str, str] = {
@@ -278,3 +279,33 @@ def coalesced_watches(
         )
         for (host, device, method, interval_ms, status), since, until, readings, new_rows, living in merged
     ]
+
+
+class Remark(NamedTuple):
+    """What a look at a device, or at a whole host, said beside its status.
+
+    Args:
+        host, device: where; the device is empty for the whole host.
+        status: an ``UnknownReason``.
+        since_us, until_us: the span of the looks that said so.
+        detail: a clause.
+    """
+
+    host: str
+    device: str
+    status: str
+    since_us: int
+    until_us: int
+    detail: str
+
+
+def remarks(connection: sa.Connection, since_us: int | None, until_us: int | None) -> list[Remark]:
+    """What the watches of devices that touch [since, until) and say UNKNOWN said beside it, by time."""
+    columns = WATCH.c
+    statement = (
+        sa.select(columns.host, columns.device, columns.status, columns.since_us, columns.until_us, columns.detail)
+        .where(columns.source == "driver", columns.detail != "", columns.status.not_in(WATCHED))
+        .where(*overlaps(KIND_OF[Watch], since_us, until_us))
+        .order_by(columns.since_us, columns.until_us, columns.detail)
+    )
+    return [Remark(*row) for row in connection.execute(statement)]

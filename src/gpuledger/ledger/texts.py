@@ -12,7 +12,7 @@ forgotten and are appended after it still refer to the old key; they were read b
 from __future__ import annotations
 
 import hashlib
-import secrets
+import os
 from collections.abc import Iterable
 from dataclasses import fields
 from json import loads
@@ -56,7 +56,8 @@ class TextBook:
     def key_of(self, text: IdentityText, *, is_new: bool = False) -> str:
         """The key of a text: a stored one's, or a new one that the next append of a row naming it stores."""
         json = text.to_json()
-        digest = digest_of(json)
+        encoded = json.encode()
+        digest = hashlib.sha256(encoded).hexdigest()
         if key := self._waiting_by_digest.get(digest):
             return key
         if not is_new:
@@ -68,9 +69,9 @@ class TextBook:
             if found is not None:
                 self._remember(digest, str(found))
                 return str(found)
-        salt = secrets.token_hex(16)
-        key = text_key(salt, json)
-        self._waiting[key] = (salt, digest, json)
+        salt = os.urandom(16)
+        key = hashlib.sha256(salt + encoded).hexdigest()
+        self._waiting[key] = (salt.hex(), digest, json)
         self._waiting_by_digest[digest] = key
         return key
 
@@ -104,12 +105,12 @@ class TextBook:
         if keys is None or len(wanted) > _MOST_ASKED_FOR:
             chosen = set(wanted)
             cursor.execute(statement)
-            return {key: _read(key, json) for key, json in cursor.fetchall() if keys is None or key in chosen}
+            return {key: read_text(key, json) for key, json in cursor.fetchall() if keys is None or key in chosen}
         found: dict[str, IdentityText] = {}
         for start in range(0, len(wanted), _IN_ONE_QUERY):
             part = wanted[start : start + _IN_ONE_QUERY]
             cursor.execute(f"{statement} WHERE text_key IN ({', '.join([MARK] * len(part))})", part)
-            found.update((key, _read(key, json)) for key, json in cursor.fetchall())
+            found.update((key, read_text(key, json)) for key, json in cursor.fetchall())
         return found
 
     def delete(self, keys: Iterable[str]) -> int:
@@ -134,7 +135,12 @@ class TextBook:
         self._keys[digest] = key
 
 
-def _read(key: str, json: str) -> IdentityText:
+def read_text(key: str, json: str) -> IdentityText:
+    """The text that stands under a key.
+
+    Raises:
+        Corrupt: ``ledger-damaged`` when it is none that this program wrote.
+    """
     # Each slot set past the frozen __init__: that is half the time in which the names of a month are read.
     try:
         values = loads(json)

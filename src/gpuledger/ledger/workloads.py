@@ -14,9 +14,11 @@ from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 
+from gpuledger.ledger import heartbeats
 from gpuledger.ledger.codec import CODECS
 from gpuledger.ledger.engine import MARK, bare_cursor, engine_of
 from gpuledger.model.controller_clock import CLOCK
+from gpuledger.model.missing import Missing
 from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.reasons import UnknownReason
 from gpuledger.model.rows import Row, Watch
@@ -47,16 +49,33 @@ def by_workload(events: Iterable[WorkloadEvent]) -> dict[str, list[WorkloadEvent
     return found
 
 
-def ask_events(connection: sa.Connection, since_us: Mapping[str, int]) -> Iterator[WorkloadEvent]:
-    """As :func:`events_since_begin`, asked at once and read when somebody looks."""
+def ask_events(
+    connection: sa.Connection, since_us: Mapping[str, int], *, texts: dict[str, str] | None = None
+) -> Iterator[WorkloadEvent]:
+    """As :func:`events_since_begin`, asked at once and read when somebody looks.
+
+    Args:
+        connection, since_us: as there.
+        texts: where to put the JSON of their owners' texts, by key; it comes with the events.
+    """
     columns = _columns(WorkloadEvent, "e")
-    query = f"""SELECT {columns} FROM wanted CROSS JOIN workload_event AS e
+    owner = ", (SELECT t.json FROM identity_text AS t WHERE t.text_key = e.subject)" if texts is not None else ""
+    query = f"""SELECT {columns}{owner} FROM wanted CROSS JOIN workload_event AS e
         WHERE e.workload = wanted.workload AND e.at_us >= coalesce((
             SELECT b.at_us FROM workload_event AS b
             WHERE b.workload = wanted.workload AND b.at_us <= wanted.at_us AND b.state = 'provisioning'
             ORDER BY b.at_us DESC, b.sequence DESC LIMIT 1), -1)
         ORDER BY e.workload, e.at_us, e.sequence"""  # noqa: S608 names are the schema's own, values are bound
-    return _wanted(connection, WorkloadEvent, ("workload", "at_us"), list(since_us.items()), query)
+    cells = _cells(connection, ("workload", "at_us"), list(since_us.items()), query)
+    return _decoded(WorkloadEvent, cells if texts is None else _without_texts(cells, texts))
+
+
+def _without_texts(cells: Iterable[tuple[Any, ...]], texts: dict[str, str]) -> Iterator[tuple[Any, ...]]:
+    place = CODECS[WorkloadEvent].fields.index("subject")
+    for *row, text in cells:
+        if text is not None:
+            texts[row[place]] = text
+        yield tuple(row)
 
 
 def known_events(connection: sa.Connection, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], WorkloadEvent]:
@@ -74,14 +93,35 @@ def known_events(connection: sa.Connection, keys: Sequence[tuple[str, str]]) -> 
     return {(row.workload, row.event_id): row for row in rows}
 
 
+def name_after(connection: sa.Connection, text: str) -> str | Missing:
+    """The first name of a workload that any event tells of, after a text."""
+    cursor = bare_cursor(connection)
+    cursor.execute(f"SELECT min(workload) FROM workload_event WHERE workload > {MARK}", (text,))  # noqa: S608 as above
+    ((name,),) = cursor.fetchall()
+    return Missing("none comes after it") if name is None else str(name)
+
+
+def events_named(connection: sa.Connection, spans: Collection[tuple[str, str]]) -> list[WorkloadEvent]:
+    """The events of workloads whose names lie between two texts, of several such pairs that do not overlap."""
+    query = f"""SELECT {_columns(WorkloadEvent, "e")} FROM wanted CROSS JOIN workload_event AS e
+        WHERE e.workload > wanted.low AND e.workload < wanted.high
+        ORDER BY e.workload, e.at_us, e.sequence"""  # noqa: S608 as above
+    return list(_wanted(connection, WorkloadEvent, ("low", "high"), sorted(set(spans)), query))
+
+
 def last_sequences(connection: sa.Connection, workloads: Collection[str]) -> dict[str, int]:
     """The highest sequence of an event of each workload that is known: by events, or, with 0, by a hold alone."""
+    return dict(ask_last_sequences(connection, workloads))
+
+
+def ask_last_sequences(connection: sa.Connection, workloads: Collection[str]) -> Iterator[tuple[str, int]]:
+    """As :func:`last_sequences`, asked at once and read when somebody looks."""
     query = """SELECT workload, last FROM (
         SELECT wanted.workload,
             (SELECT MAX(e.sequence) FROM workload_event AS e WHERE e.workload = wanted.workload) AS last,
             (SELECT MAX(h.sequence) FROM hold AS h WHERE h.workload = wanted.workload) AS held FROM wanted
         ) AS found WHERE last IS NOT NULL OR held IS NOT NULL"""
-    return {name: last or 0 for name, last in _cells(connection, ("workload",), [(w,) for w in workloads], query)}
+    return ((name, last or 0) for name, last in _cells(connection, ("workload",), [(w,) for w in workloads], query))
 
 
 def claims(connection: sa.Connection, workloads: Collection[str]) -> dict[str, Hold]:
@@ -172,20 +212,27 @@ def told_ahead(connection: sa.Connection, since_us: int, until_us: int) -> list[
 
 
 def clock_rows(connection: sa.Connection) -> list[Watch]:
-    """What controllers said of their clocks, by source, oldest first."""
+    """What controllers said of their clocks, by source, oldest first. They say it with a heartbeat."""
     codec = CODECS[Watch]
     cursor = bare_cursor(connection)
-    query = f"SELECT {', '.join(codec.fields)} FROM watch WHERE source = 'controller' AND method = {MARK} "  # noqa: S608 as above
-    cursor.execute(f"{query} ORDER BY host, since_us, writer, number", (CLOCK,))
-    return cast("list[Watch]", codec.decode(cursor.fetchall()))
+    query = f"""SELECT {", ".join(codec.fields)} FROM watch
+        WHERE host = {MARK} AND device = '' AND source = 'controller' AND method = {MARK}
+        ORDER BY since_us, writer, number"""  # noqa: S608 as above
+    found: list[Watch] = []
+    for source in heartbeats.sources(cursor):
+        cursor.execute(query, (source, CLOCK))
+        found += cast("list[Watch]", codec.decode(cursor.fetchall()))
+    return found
 
 
-def clock_steps(connection: sa.Connection) -> list[Watch]:
-    """Where agents saw that the clock of their machine was set: one row of each machine and moment, by machine."""
+def clock_steps(connection: sa.Connection, since_us: int, until_us: int) -> list[Watch]:
+    """Where agents saw in a window that the clock of their machine was set: of each machine and moment one row."""
     codec = CODECS[Watch]
     cursor = bare_cursor(connection)
-    query = f"SELECT {', '.join(codec.fields)} FROM watch WHERE status = {MARK} "  # noqa: S608 as above
-    cursor.execute(f"{query} ORDER BY host, since_us, until_us, writer, number", (UnknownReason.CLOCK_STEP.value,))
+    query = f"""SELECT {", ".join(codec.fields)} FROM watch
+        WHERE until_us > {MARK} AND since_us < {MARK} AND status = {MARK}
+        ORDER BY host, since_us, until_us, writer, number"""  # noqa: S608 as above
+    cursor.execute(query, (since_us, until_us, UnknownReason.CLOCK_STEP.value))
     rows = cast("list[Watch]", codec.decode(cursor.fetchall()))
     # each device and source that was looked at has a row of its own
     return list({(row.host, row.since_us, row.until_us): row for row in reversed(rows)}.values())[::-1]

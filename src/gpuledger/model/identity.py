@@ -6,12 +6,16 @@ Pure. Everyone who asks which script or module an interpreter was given asks :fu
 from __future__ import annotations
 
 import json
+import operator
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import PurePosixPath
 
+from gpuledger.model.quickly import quickly_made
 
+
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityText:
     """What was read of a process while it lived, secrets already redacted.
@@ -66,13 +70,19 @@ class IdentityText:
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, empty fields left out."""
-        filled = {name: value for name in self.__slots__ if (value := getattr(self, name))}
-        return json.dumps(filled, sort_keys=True, ensure_ascii=True)
+        filled = [head + _quoted(value) for head, value in zip(_HEADS, _values(self), strict=True) if value]
+        return f"{{{', '.join(filled)}}}"
 
     @classmethod
     def from_json(cls, text: str) -> IdentityText:
         """The inverse of :meth:`to_json`."""
         return cls(**json.loads(text))
+
+
+_SORTED = tuple(sorted(field.name for field in fields(IdentityText)))
+_HEADS = tuple(f'"{name}": ' for name in _SORTED)
+_values = operator.attrgetter(*_SORTED)
+_quoted = json.encoder.encode_basestring_ascii  # as ``json.dumps`` writes it, which makes an encoder for each text
 
 
 class Launched(StrEnum):

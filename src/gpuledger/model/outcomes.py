@@ -151,9 +151,11 @@ class CorrectReport:
         done: whether it was booked; else it would be.
         why, by: the reason and who decided it.
         corrections: of final hours of reserved time.
+        ran: the metering pass that ran first; Missing where none did.
     """
 
     done: bool
     why: str
     by: str
     corrections: tuple[UsageCorrection, ...]
+    ran: MeterReport | Missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -21,3 +22,21 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message} [{self.code}]" if self.where else f"{self.message} [{self.code}]"
+
+
+_SHOWN = 8
+"""Names that are listed of those there are."""
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> Problem:
+    """Of a name that was asked about and that nothing knows: the answer is empty for it, which is no "none".
+
+    Args:
+        what: of what it is a name: ``team``, ``pool``.
+        name: as it was asked.
+        known: the names there are.
+    """
+    names = sorted(set(known))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    there = f"known: {', '.join(names[:_SHOWN])}{more}" if names else f"no {what} is known at all"
+    return Problem(code="unknown-name", message=f"nothing knows a {what} called {name!r}; {there}")

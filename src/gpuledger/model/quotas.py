@@ -80,7 +80,7 @@ class Quota:
     def limit_words(self) -> str:
         """``8 devices at once``, ``2000 device-hours a month``."""
         if self.per is Per.AT_ONCE:
-            return f"{self.limit} {'device' if self.limit <= 1 else 'devices'} at once"
+            return f"{self.limit} {'device' if 0 < self.limit <= 1 else 'devices'} at once"
         return f"{amount_words(self.limit)} device-hours a {self.per}"
 
 
@@ -284,7 +284,7 @@ class AdmitReport:
         code = "quota" if any(not use.fits for use in self.uses) else "device-full"
         when = self.frees_us
         if when == NEVER_FITS:
-            hint = f"ask for less: {NEVER_FITS.reason}"
+            hint = "it never fits: ask for less, or have the quota raised: gpuledger apply FILE"
         elif isinstance(when, Missing):
             hint = f"a place comes free: unknown ({when.reason})"
         else:
@@ -302,6 +302,7 @@ class QuotaReport:
         uses: every quota with everybody it binds, in the order of the policy.
         unknown: what reservations do not tell in the longest period asked about, sized.
         told: whether any transition is known at all.
+        problems: names that were asked about and that nothing knows.
     """
 
     at_us: int
@@ -309,6 +310,7 @@ class QuotaReport:
     uses: tuple[QuotaUse, ...]
     unknown: tuple[ReservedGap, ...]
     told: bool
+    problems: tuple[Problem, ...] = ()
 
 
 def amount_words(amount: Fraction) -> str:

@@ -75,7 +75,7 @@ UNKNOWN_MEANING: dict[UnknownReason, tuple[str, str]] = {
     ),
     UnknownReason.EMPTY_LEDGER: (
         "accounting was on and its list empty, and nothing proves that nobody used the device meanwhile",
-        "gpuledger journal   (by kernel events: who had it open); or run any short GPU job: a row proves the list",
+        "gpuledger blind   (by kernel events: who had it open); or run any short GPU job: a row proves the list",
     ),
     UnknownReason.RING_OVERFLOW: (
         "128 or more processes exited between two readings, the driver's ring lost the oldest",
@@ -83,7 +83,7 @@ UNKNOWN_MEANING: dict[UnknownReason, tuple[str, str]] = {
     ),
     UnknownReason.ROW_FREED: (
         "a process let go of the device and held it anew: the driver keeps one row a pid, an earlier one may be lost",
-        "gpuledger journal   (each with its pid); gpuledger agent --interval with a shorter time",
+        "gpuledger blind   (each with its pid); gpuledger agent --interval with a shorter time",
     ),
     UnknownReason.ACCOUNTING_RESET: (
         "every known row vanished or the mode fell off: the driver was reloaded",

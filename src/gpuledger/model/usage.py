@@ -125,6 +125,8 @@ class UnknownSpan:
         host, device: the physical GPU.
         since_us, until_us: half-open, microseconds UTC.
         seconds: its whole seconds, rounded so that watched and unknown add up to the window.
+        detail: what the looks said beside their reason, such as whose open makes an empty list no proof; only
+            ``blind`` asks for it.
     """
 
     reason: str
@@ -133,6 +135,7 @@ class UnknownSpan:
     since_us: int
     until_us: int
     seconds: int
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

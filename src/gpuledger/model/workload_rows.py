@@ -13,9 +13,11 @@ from typing import ClassVar
 
 from gpuledger.model.lifecycle import Placement
 from gpuledger.model.missing import Missing
+from gpuledger.model.quickly import quickly_made
 from gpuledger.model.rows import Row
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadEvent(Row):
     """One transition of one workload. Key: (workload, event_id); the order of a workload is (at, sequence).
@@ -75,7 +77,12 @@ class PlacementRow(Row):
 
     @classmethod
     def of(cls, placement: Placement) -> PlacementRow:
-        """The row of a placement."""
+        """The row of a placement.
+
+        Raises:
+            Misconfigured: ``bad-placement`` for names that no ledger should hold.
+        """
+        placement.refuse_odd_names()
         return cls(
             placement=placement.key,
             class_name=placement.class_name,
@@ -101,6 +108,7 @@ class PlacementRow(Row):
         )
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold(Row):
     """A claim on capacity, or its end. Key: (workload, sequence, change).
@@ -124,6 +132,7 @@ class Hold(Row):
     expires_at_us: int | Missing
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedEnd(Row):
     """When whoever was admitted said that it will be done. Key: (workload, sequence).

@@ -121,13 +121,11 @@ class Asking:
 
     def _scopes(self, text: IdentityText) -> tuple[str, ...]:
         request = self._request
-        owner = self._book.in_force.naming.owner_of(text, self._now_us)
+        user, team, _ = self._book.in_force.naming.answerer_of(text, self._now_us)
         names = [f"workload:{request.workload}", *(f"device:{device}" for device in request.placement.devices)]
         if self._key not in self._memory.occupancy.stored:
             names.append(f"placement:{self._key}")  # else two who write the first of its kind would collide
-        names += [
-            f"{scope}:{name}" for scope, name in ((Scope.USER, owner.user), (Scope.TEAM, owner.team)) if name != NO_NAME
-        ]
+        names += [f"{scope}:{name}" for scope, name in ((Scope.USER, user), (Scope.TEAM, team)) if name != NO_NAME]
         return tuple(sorted(names))
 
     def judge(self) -> list[Row] | None:
@@ -239,12 +237,12 @@ class Asking:
         self, text: IdentityText, *, at_us: int, hold: Hold | None, ends_us: int | Missing, is_known: bool = False
     ) -> AdmitReport:
         request, force = self._request, self._book.in_force
-        owner = force.naming.owner_of(text, self._now_us)
-        roles = force.roles(owner.user)
+        user, team, _ = force.naming.answerer_of(text, self._now_us)
+        roles = force.roles(user)
         applying = bounds(
             force.policy.quotas,
-            user=owner.user,
-            team=owner.team,
+            user=user,
+            team=team,
             roles=roles,
             class_name=request.placement.class_name,
         )
@@ -265,8 +263,8 @@ class Asking:
         return AdmitReport(
             request=request,
             at_us=at_us,
-            user=owner.user,
-            team=owner.team,
+            user=user,
+            team=team,
             roles=roles,
             admitted=admitted,
             known=is_known,
@@ -276,7 +274,7 @@ class Asking:
             uses=tuple(sorted(uses, key=lambda use: (use.fits, use.left))),
             full=full,
             frees_us=last_room(moments, at_us=self._now_us),
-            problems=tuple(self._notes(owner.user, owner.team, uses)),
+            problems=tuple(self._notes(user, team, uses)),
         )
 
     def _full(self, at_us: int) -> list[FullDevice]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpuledger.errors import Corrupt, GpuledgerError, Misconfigured, Refused
 from gpuledger.ledger.archive_files import RowsHash, Run, Written
-from gpuledger.ledger.archived import archived_until
+from gpuledger.ledger.archived import archived_until, still_here
 from gpuledger.ledger.dropping import drop
 from gpuledger.ledger.engine import engine_of
 from gpuledger.ledger.kinds import KIND_OF
@@ -25,6 +25,7 @@ from gpuledger.model.durations import several
 from gpuledger.model.lake import month_of, month_span
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, hour_floor, iso
+from gpuledger.model.problem import Problem
 from gpuledger.model.rows import Pass, Row
 from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations.correct import due
@@ -36,8 +37,8 @@ from gpuledger.operations.verify_reserved import differences
 _UNWRITTEN = Missing("nothing was written")
 _BATCH = 20_000
 _EARLIEST_US = -(2**62)
-_BEFORE_COMMIT = ("archive-overtaken", "not-owner")
-"""Errors after which it is certain that no row left."""
+_BEFORE_COMMIT = ("archive-overtaken", "not-owner", "ledger-busy", "ledger-full", "ledger-permission")
+"""Errors after which it is certain that no row left: of a connection that was cut it is not."""
 
 
 def archive(
@@ -62,12 +63,18 @@ def archive(
         progress: called with rows done and rows in all.
 
     Raises:
-        Refused: ``not-final``, ``late-evidence``, ``records-differ``; ``not-owner`` on PostgreSQL.
-        Misconfigured: ``no-folder``, ``archive-folder``.
+        Refused: ``not-final``, ``late-evidence``, ``records-differ``, ``archived-already``; on PostgreSQL
+            ``not-owner``.
+        Misconfigured: ``bound-ahead``, ``no-folder``, ``archive-folder``.
         Unavailable: ``archive-unwritable``, ``archive-overtaken``, ``missing-extra``.
         Corrupt: ``ledger-damaged``, ``archive-damaged``.
     """
     bound_us = month_span(month_of(before_us))[0]
+    if bound_us > now_us:
+        raise Misconfigured(
+            "bound-ahead", f"{iso(bound_us)} lies ahead, and only months that are over leave",
+            hint=f"gpuledger archive --before {month_of(now_us)}",
+        )  # fmt: skip
     if done:
         if folder is None:
             raise Misconfigured(
@@ -79,6 +86,7 @@ def archive(
     where = "" if folder is None else str(folder.absolute())
     if isinstance(first_us, Missing) or first_us >= bound_us:
         return ArchiveReport(done=False, before_us=bound_us, folder=where, leaving=(), staying=())
+    _refuse_a_copy(ledger)
     marks = ledger.marks()
     from_us = max(hour_floor(first_us), archived_until(ledger.connection))
     _refuse_unfinished(ledger, marks, from_us, bound_us, now_us=now_us)
@@ -111,21 +119,40 @@ def archive(
             _row(leaving, month, kind, file, bound_us=bound_us, folder=where, now_us=now_us)
             for month, kind, file in written
         ]
+        names = {row.file_name for row in rows}
         try:
             drop(ledger, rows, marks=marks, writer=writer, at_us=now_us)
         except GpuledgerError as error:
-            if error.code in _BEFORE_COMMIT:
+            if error.code in _BEFORE_COMMIT and not any(row.file_name in names for row in ledger.scan(Archive)):
                 run.undo()
             raise
-    seal = ledger.seal(now_us, writer=writer)
+    root, problems = "", list[Problem]()
+    try:
+        root = ledger.seal(now_us, writer=writer).root
+    except GpuledgerError as error:  # the rows are gone all the same, and the next seal covers what says so
+        problems.append(Problem(code=error.code, message=f"it is done, and not sealed yet: {error.message}"))
     return ArchiveReport(
         done=True,
         before_us=bound_us,
         folder=where,
         leaving=tuple(_line(month, kind, file) for month, kind, file in written),
         staying=staying,
-        root=seal.root,
+        root=root,
+        problems=tuple(problems),
     )
+
+
+def _refuse_a_copy(ledger: Ledger) -> None:
+    """Raise where rows that left the original stand here still: they would leave a second time, into other files."""
+    with ledger.mapped():
+        count = still_here(ledger.connection)
+    if count:
+        raise Refused(
+            "archived-already",
+            f"{several(count, 'row')} of this ledger left the one it was copied from, for an archive; here they still "
+            "stand, and their file must stay the only one",
+            hint="copy it anew into an empty ledger: what left is not copied: gpuledger copy FROM TO",
+        )
 
 
 def _refuse_unfinished(ledger: Ledger, marks: dict[str, int], from_us: int, bound_us: int, *, now_us: int) -> None:
@@ -137,7 +164,9 @@ def _refuse_unfinished(ledger: Ledger, marks: dict[str, int], from_us: int, boun
         if not finality.is_final(hour_us):
             final_us = finality.final_from(hour_us)
             when = "no pass has covered it" if isinstance(final_us, Missing) else f"it will be at {iso(final_us)}"
-            hint = "gpuledger meter" if isinstance(final_us, Missing) else "gpuledger archive --before EARLIER-MONTH"
+            hint = "gpuledger meter"
+            if not isinstance(final_us, Missing):
+                hint = f"the same again from {iso(final_us)} on, or gpuledger archive --before EARLIER-MONTH"
             raise Refused("not-final", f"the hour {iso(hour_us)} is not final: {when}; nothing leaves", hint=hint)
     waiting = {hour for hour in touched_hours(ledger, passes, marks) if hour < bound_us}
     unseen = list(ledger.scan(WorkloadEvent, until_us=bound_us, after=seen_by(passes), upto=marks, limit=1))
@@ -147,7 +176,7 @@ def _refuse_unfinished(ledger: Ledger, marks: dict[str, int], from_us: int, boun
             "not-final", f"evidence of the time before {iso(bound_us)} waits for a pass ({said}); nothing leaves",
             hint="gpuledger meter",
         )  # fmt: skip
-    late = due(ledger, passes, since_us=from_us, until_us=bound_us, now_us=now_us).late
+    late = due(ledger, passes, marks, since_us=from_us, until_us=bound_us, now_us=now_us).late
     if late:
         raise Refused(
             "late-evidence",

@@ -84,17 +84,18 @@ def note_of(left: list[Archive], ref: str) -> Explanation:
     )
 
 
-def missing(left: list[Archive], what: str, command: str) -> Unavailable:
+def missing(left: list[Archive], what: str, command: str = "", *, hint: str = "") -> Unavailable:
     """The error where nothing can be said without the archive.
 
     Args:
         left: what is needed of it.
         what: what cannot be said, the beginning of a sentence.
         command: what to type, without the option.
+        hint: what helps instead, where verbs ask that do not have the option.
     """
     gone = several(sum(row.row_count for row in left), "row")
     return Unavailable(
         "archive-missing",
         f"{what}: {gone} of {months_of(left)} left the ledger for {left[-1].folder}, on {iso(left[-1].archived_at_us)}",
-        hint=f"{command} --archive FOLDER   (or GPULEDGER_ARCHIVE=FOLDER)",
+        hint=hint or f"{command} --archive FOLDER   (or GPULEDGER_ARCHIVE=FOLDER)",
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gpuledger.errors import Misconfigured
 from gpuledger.ledger import months, parquet
+from gpuledger.ledger.copying import hash_at
 from gpuledger.ledger.kinds import KIND_OF
 from gpuledger.ledger.lake import Lake, file_of, put_manifest, writing
 from gpuledger.ledger.leaving import LEAVE
@@ -46,7 +47,7 @@ def export_parquet(
         progress: called with files done and files in all.
 
     Raises:
-        Misconfigured: ``unknown-table``, ``not-a-lake``, ``lake-version``, ``empty-window``.
+        Misconfigured: ``unknown-table``, ``not-a-lake``, ``other-ledger``, ``lake-version``, ``empty-window``.
         Unavailable: ``archive-missing``, ``missing-extra``, ``lake-busy``, ``lake-full``, ``lake-io``.
         Corrupt: ``lake-damaged`` where the manifest cannot be understood.
     """
@@ -60,8 +61,26 @@ def export_parquet(
     with writing(folder):
         before = Lake.open_if_there(folder, is_writer=True)
         with ledger.snapshot():
+            if before is not None:
+                _refuse_another_ledgers(ledger, before)
             return _Export(ledger, folder, before, now_us=now_us).run(
                 chosen, _window(since_us, until_us), progress or _nothing
+            )
+
+
+def _refuse_another_ledgers(ledger: Ledger, lake: Lake) -> None:
+    """Raise where a lake is not of this ledger as it was before: its files would be mixed with others, or removed.
+
+    Raises:
+        Misconfigured: ``other-ledger``.
+    """
+    for writer, (number, digest) in lake.manifest.heads.items():
+        if hash_at(ledger, writer, number) != digest:
+            raise Misconfigured(
+                "other-ledger",
+                f"{lake.folder} is not a lake of {ledger.place}: the chain {writer} that it was made of stands at "
+                f"{number} there, and is not this ledger's",
+                hint="name another folder: --to FOLDER; or delete that one, if its ledger is gone",
             )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -37,13 +37,13 @@ from gpuledger.metering.waits import admissions
 from gpuledger.model.capacity import Outcome
 from gpuledger.model.durations import several
 from gpuledger.model.explanation import Explanation
-from gpuledger.model.fairshare import FairShareReport, ShareLine
+from gpuledger.model.fairshare import FairShareReport, ShareLine, Waiting
 from gpuledger.model.lifecycle import State
 from gpuledger.model.meters import GPU_RESERVED
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, hour_floor, iso
 from gpuledger.model.policy import Policy
-from gpuledger.model.problem import Problem
+from gpuledger.model.problem import Problem, unknown_name
 from gpuledger.model.reserved import PLACED, ReservedGap
 from gpuledger.model.rows import DeviceEvent, Pass, PolicyVersion
 from gpuledger.model.shares import Shares
@@ -122,7 +122,7 @@ def fairshare(ledger: Ledger, *, at_us: int, now_us: int, pool: str = "", sized:
         pool=pool,
         gaps=tuple(_gaps(ledger, since_us=since_us, at_us=at_us, now_us=now_us)) if sized else (),
         told=told,
-        problems=_problems(ledger, at_us=at_us) if sized else (),
+        problems=(*_unknown_pool(pool, pools, waiting), *(_problems(ledger, at_us=at_us) if sized else ())),
     )
     return FairShare(report=report, shares=shares, usage=usage, decay=decay)
 
@@ -315,6 +315,14 @@ def _pools(
         if pool := placement.pool or of_host.get(placement.machine, ""):
             of_class[placement.class_name].add(pool)
     return Pools(of_host=of_host, of_class={name: frozenset(pools) for name, pools in of_class.items()})
+
+
+def _unknown_pool(pool: str, pools: Pools, waiting: Sequence[Waiting]) -> Iterator[Problem]:
+    """A pool that was asked for and that neither policy, placements nor the waiting name."""
+    known = {*pools.of_host.values(), *(name for one in pools.of_class.values() for name in one)}
+    known |= {name for one in waiting for name in one.pools}
+    if pool and pool not in known:
+        yield unknown_name("pool", pool, known)
 
 
 def _problems(ledger: Ledger, *, at_us: int) -> tuple[Problem, ...]:

@@ -25,6 +25,8 @@ from gpuledger.sources.runtime_conditions import Condition
 SOURCE = "runtime"
 """Who says so."""
 
+_CONDITIONS = 'give a JSON document in UTF-8: {"workloads": [{"workload": NAME, "conditions": [...]}]}'
+
 
 def from_runtime(open_ledger: Callable[[], Ledger], path: Path, *, now_us: int, writer: str) -> TransitionReport:
     """Append what the runtime tells and the ledger does not know.
@@ -37,7 +39,7 @@ def from_runtime(open_ledger: Callable[[], Ledger], path: Path, *, now_us: int, 
         NotFound: ``unknown-workload``: the ledger knows none of that name, so nobody would know whose it is.
         Refused: as :func:`gpuledger.operations.transition.record_transitions` says.
     """
-    conditions = runtime_conditions.parse(read_text(path), path=str(path))
+    conditions = runtime_conditions.parse(read_text(path, hint=_CONDITIONS), path=str(path))
     with open_ledger() as ledger:
         known = workloads.events_since_begin(ledger.connection, {each.workload: -1 for each in conditions})
         missed: list[Transition] = []

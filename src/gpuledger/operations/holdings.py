@@ -114,14 +114,14 @@ class Holdings:
             return None
         stay = stays[-1]
         where = self._placements.get(stay.placement)
-        owner = self._in_force.naming.owner(events[-1].subject, now_us)
+        user, team, _ = self._in_force.naming.answerer(events[-1].subject, now_us)
         is_claimed = claim is not None and claim.change == "taken" and not isinstance(claim.expires_at_us, Missing)
         is_confirmed = not (is_claimed and stay is all_stays[-1])
         asked = [event.requested_class for event in events if event.requested_class]
         return Holder(
             workload=name,
-            user=owner.user,
-            team=owner.team,
+            user=user,
+            team=team,
             class_name=where.class_name if where else (asked[-1] if asked else ""),
             amount=where.count * where.share if where else UNPLACED,
             since_us=all_stays[0].since_us if is_confirmed else stay.since_us,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
 from gpuledger.accounting.owners import Naming
 from gpuledger.ledger import workloads
 from gpuledger.ledger.store import Ledger
+from gpuledger.ledger.texts import read_text
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.policy import Policy
 from gpuledger.operations.usage import policies
@@ -83,3 +84,7 @@ class InForce:
                 self.texts.clear()
                 unread = {key for key in subjects if key}
             self.texts.update(self._ledger.texts(unread))
+
+    def learn(self, stored: Mapping[str, str]) -> None:
+        """Make known what came with something else: the JSON of texts, by their keys."""
+        self.texts.update({key: read_text(key, json) for key, json in stored.items() if key not in self.texts})

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gpuledger.errors import GpuledgerError, Misconfigured, Refused
 from gpuledger.ledger import workloads
-from gpuledger.ledger.archived import archived_until
+from gpuledger.ledger.engine import together
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.lifecycles import OPEN, Stay
 from gpuledger.model.identity import IdentityText
@@ -21,7 +21,16 @@ from gpuledger.model.moments import MINUTE_US, iso
 from gpuledger.model.problem import Problem
 from gpuledger.model.rows import Row
 from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
-from gpuledger.operations.lives import Life, hold_changes, refusals_next, refuse_between, settle_claim
+from gpuledger.operations.lives import (
+    Life,
+    confirmed_too_late,
+    covers,
+    hold_changes,
+    in_order,
+    refusals_next,
+    refuse_between,
+    settle_claim,
+)
 from gpuledger.operations.occupancy import Holder, stays_of
 from gpuledger.operations.workload_memory import Memory
 
@@ -46,6 +55,7 @@ class Batch:
         self._imported = imported
         self._lives = memory.lives
         self._texts = memory.texts
+        self._asked_ahead: tuple[set[str], dict[str, int]] = (set(), {})
         self._stored: dict[tuple[str, str], WorkloadEvent] = {}
         self._key_by_id: dict[int, str] = {}  # a placement is hashed once, not once for each of its events
         self._told: dict[str, Placement] = {}
@@ -67,7 +77,12 @@ class Batch:
         Raises:
             Refused, Misconfigured: as :meth:`judge`.
         """
-        self._memory.catch_up()
+        connection = self._ledger.connection
+        unmet = {each.workload for each in transitions if each.workload not in self._lives}
+        with together(connection):
+            sequences = workloads.ask_last_sequences(connection, unmet)
+            self._memory.catch_up()
+            self._asked_ahead = (unmet, dict(sequences))
         self._check_teams(transitions)
         told = self._not_ahead(transitions)
         if told:
@@ -77,11 +92,11 @@ class Batch:
     def judge_known(self, told: Sequence[Transition]) -> list[Row]:
         """As :meth:`judge`, for transitions of workloads that :meth:`know` was asked about in this transaction."""
         rows: list[Row] = []
-        in_order = _in_order(told)
-        for transition in in_order:
+        ordered = in_order(told)
+        for transition in ordered:
             if transition.state in ENDED:
                 self._ends.setdefault(transition.workload, []).append(transition.at_us)
-        for transition in in_order:
+        for transition in ordered:
             if (event := self._event(transition)) is not None:
                 rows.append(event)
                 rows.extend(self._place(event))
@@ -105,7 +120,7 @@ class Batch:
         for each in told:
             since_us[each.workload] = min(each.at_us, since_us.get(each.workload, each.at_us))
             if each.placement is not None and id(each.placement) not in self._key_by_id:
-                key = self._key_by_id[id(each.placement)] = each.placement.key
+                key = self._key_by_id[id(each.placement)] = self._occupancy.key_of(each.placement)
                 self._told.setdefault(key, each.placement)
         self._occupancy.placements.update(self._told)
         self._occupancy.need(self._told)
@@ -119,8 +134,15 @@ class Batch:
         }
         if fresh:
             self._load_lives(fresh)
-        met = [(each.workload, each.event_id) for each in told if self._lives[each.workload].sequence]
-        self._stored = workloads.known_events(connection, met) if met else {}
+        met: list[tuple[str, str]] = []
+        for each in told:
+            identity, life = (each.workload, each.event_id), self._lives[each.workload]
+            if life.known_from_us >= 0:
+                met.append(identity)
+            elif (event := life.event_of(each.event_id)) is not None:
+                self._stored[identity] = event
+        if met:
+            self._stored |= workloads.known_events(connection, met)
         subjects = {self._lives[name].subject for name in since_us} | {row.subject for row in self._stored.values()}
         unread = {key for key in subjects if key and key not in self._texts}
         if unread:
@@ -128,7 +150,8 @@ class Batch:
 
     def _load_lives(self, since_us: dict[str, int]) -> None:
         connection = self._ledger.connection
-        sequences = workloads.last_sequences(connection, since_us)
+        asked, sequences = self._asked_ahead
+        sequences |= workloads.last_sequences(connection, since_us.keys() - asked)
         met = {name: at_us for name, at_us in since_us.items() if name in sequences}
         events = workloads.events_since_begin(connection, met) if met else {}
         claims = workloads.claims(connection, met) if met else {}
@@ -172,7 +195,7 @@ class Batch:
         Raises:
             Refused: ``archived``, of a live control plane.
         """
-        before_us = archived_until(self._ledger.connection)
+        before_us = self._memory.archived_until()
         late = [each for each in told if each.at_us < before_us and (each.workload, each.event_id) not in self._stored]
         if not late:
             return told
@@ -211,6 +234,8 @@ class Batch:
             held = life.active_claim(transition.at_us)
             if held is not None and not isinstance(held.expires_at_us, Missing):
                 placement = held.placement  # what was admitted is what is provisioned
+            elif held is None:
+                self.problems.extend(confirmed_too_late(life, transition.event_id))
         life.sequence += 1
         life.subject = self._subject(transition, life)
         event = WorkloadEvent(
@@ -288,9 +313,10 @@ class Batch:
             if refusal is not None:
                 raise refusal
             self._claim(life, holds)
-        if held and not (life.holds and life.placement == placement):
+        holds_on, has_moved = life.holds, life.placement != placement
+        if held and (has_moved or not holds_on):
             self._occupancy.end(life.workload, placement, event.at_us)
-        if life.holds and not (held and life.placement == placement):
+        if holds_on and (has_moved or not held):
             until_us = next((at_us for at_us in self._ends.get(life.workload, ()) if at_us > event.at_us), OPEN)
             self._check_capacity(Stay(since_us=event.at_us, until_us=until_us, placement=life.placement), event)
             self._occupancy.begin(life.workload, life.placement, event.at_us)
@@ -305,7 +331,7 @@ class Batch:
             return []
         stays = life.stays()
         for stay in stays if event.state not in ENDED else ():
-            if not any(_covers(old, stay) for old in held):
+            if not any(covers(old, stay) for old in held):
                 self._check_capacity(stay, event)
         self._occupancy.replace(life.workload, stays_of(life.events, life.claim))
         if self._imported:
@@ -341,7 +367,7 @@ class Batch:
                 self._read_late(device, stay.since_us)
             others = self._occupancy.beside(event.workload, device, stay.since_us, stay.until_us)
             assert where is not None
-            if sum(holder.share for holder in others) + where.share <= 1:
+            if not others or sum(holder.share for holder in others) + where.share <= 1:
                 continue
             message = f"{device} is held by {_listed(others)}: {where.share} more for {event.workload} is too much"
             if not self._imported:
@@ -358,23 +384,6 @@ class Batch:
         for life in self._lives.values():
             if life.is_new:
                 self._occupancy.replace(life.workload, stays_of(life.events, life.claim), on=fresh)
-
-
-def _in_order(transitions: Sequence[Transition]) -> list[Transition]:
-    """By time; at one moment devices are let go before others take them, and each workload keeps its order."""
-    seen: set[tuple[str, int]] = set()
-    keyed: list[tuple[int, int, int]] = []
-    for place, each in enumerate(transitions):
-        moment = (each.workload, each.at_us)
-        keyed.append((each.at_us, int(each.state not in ENDED or moment in seen), place))
-        seen.add(moment)
-    return [transitions[place] for _, _, place in sorted(keyed)]
-
-
-def _covers(old: Stay, new: Stay) -> bool:
-    if old.placement != new.placement or old.since_us > new.since_us:
-        return False
-    return isinstance(old.until_us, Missing) or (not isinstance(new.until_us, Missing) and new.until_us <= old.until_us)
 
 
 def _listed(holders: Sequence[Holder]) -> str:

@@ -78,7 +78,8 @@ def known_holders(
     if not boot_id or not held:
         return {}
     pulse = hear(ledger, now_us=now_us)
-    is_looking = pulse is not None and pulse.host == host and pulse.answered and pulse.is_beating(now_us)
+    is_writing = pulse is not None and pulse.is_beating(now_us) and not pulse.stuck_us
+    is_looking = pulse is not None and pulse.host == host and pulse.answered and is_writing
     found: dict[HolderPlace, tuple[int, list[Sighting]]] = {}
     for one in held:
         run = _run(ledger, one, host=host, boot_id=boot_id)

@@ -7,6 +7,7 @@ be there, and the hold rows that follow. Nothing is written here.
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuledger.errors import GpuledgerError, Refused
@@ -19,9 +20,10 @@ from gpuledger.metering.lifecycles import (
     standing,
     stands_after,
 )
-from gpuledger.model.lifecycle import ENDED, FOLLOWS, HOLDING, METERED, State
+from gpuledger.model.lifecycle import ENDED, FOLLOWS, HOLDING, METERED, State, Transition
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
+from gpuledger.model.problem import Problem
 from gpuledger.model.workload_rows import Hold, WorkloadEvent
 
 STAYS = Missing("a confirmed hold does not expire")
@@ -78,6 +80,10 @@ class Life:
         """Whether an event, the latest that the ledger learned of, comes after all others."""
         return not self.events or event.at_us >= self.events[-1].at_us
 
+    def event_of(self, event_id: str) -> WorkloadEvent | None:
+        """The event of an id among those that are here; None where there is none."""
+        return next((event for event in self.events if event.event_id == event_id), None)
+
     def stays(self) -> list[Stay]:
         """When it held what."""
         return holdings(self.stand)
@@ -127,6 +133,24 @@ class Life:
                 self.requested = False
             self.requested = self.requested or bool(event.requested_class)
             self.has_ended = event.state in ENDED or (self.has_ended and event.state != State.PROVISIONING)
+
+
+def in_order(transitions: Sequence[Transition]) -> list[Transition]:
+    """By time; at one moment devices are let go before others take them, and each workload keeps its order."""
+    seen: set[tuple[str, int]] = set()
+    keyed: list[tuple[int, int, int]] = []
+    for place, each in enumerate(transitions):
+        moment = (each.workload, each.at_us)
+        keyed.append((each.at_us, int(each.state not in ENDED or moment in seen), place))
+        seen.add(moment)
+    return [transitions[place] for _, _, place in sorted(keyed)]
+
+
+def covers(old: Stay, new: Stay) -> bool:
+    """Whether one span lies within another, on the same placement."""
+    if old.placement != new.placement or old.since_us > new.since_us:
+        return False
+    return isinstance(old.until_us, Missing) or (not isinstance(new.until_us, Missing) and new.until_us <= old.until_us)
 
 
 def refusals_next(life: Life, event: WorkloadEvent) -> list[GpuledgerError]:
@@ -248,6 +272,18 @@ def _unplaced(event: WorkloadEvent) -> GpuledgerError:
         f"{event.workload} {event.state} at {iso(event.at_us)}: nothing says where since it was provisioned",
         hint=f"gpuledger transition {event.workload} {event.state} --class H100-80GB --devices 1",
     )
+
+
+def confirmed_too_late(life: Life, event_id: str) -> list[Problem]:
+    """That an admission came to nothing, of a workload that has no hold now; nothing where it had none."""
+    claim = life.claim
+    if claim is None or claim.change == "released" or isinstance(claim.expires_at_us, Missing):
+        return []
+    message = (
+        f"the hold of {life.workload} lapsed at {iso(claim.expires_at_us)}, and what it said with it: nothing tells "
+        "on what it is, so it counts in no quota until an event says so with --class and --devices"
+    )
+    return [Problem(code="hold-lapsed", message=message, where=event_id)]
 
 
 def _no_hold(life: Life, event: WorkloadEvent) -> GpuledgerError:

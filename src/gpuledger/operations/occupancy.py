@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from gpuledger.ledger import workloads
-from gpuledger.ledger.news import News, news
+from gpuledger.ledger.appending import ask_last_numbers
+from gpuledger.ledger.engine import together
+from gpuledger.ledger.news import News, ask_ahead, news
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.lifecycles import Stay, holdings
 from gpuledger.model.lifecycle import Placement
@@ -64,6 +66,7 @@ class Occupancy:
         """Every placement met, by key: what a key stands for never changes."""
         self.stored: set[str] = set()
         """Keys of placements that stand in the ledger."""
+        self._keys: dict[Placement, str] = {}
 
     @property
     def marks(self) -> dict[str, int]:
@@ -72,9 +75,14 @@ class Occupancy:
 
     def catch_up(self) -> Collection[str]:
         """Take in what was written since the last call, by whomever. Returns the workloads that it is about."""
-        marks = self._ledger.marks()
-        if self._marks is not None:
-            self.news = news(self._ledger.connection, self._marks, marks)
+        connection = self._ledger.connection
+        with together(connection):
+            asked = ask_last_numbers(connection)
+            likely = () if self.news is None else self.news.writers
+            ahead = ask_ahead(connection, self._marks or {}, likely)
+            marks = dict(asked)
+            if self._marks is not None:
+                self.news = news(connection, self._marks, marks, ahead)
         changed: Collection[str] = () if self.news is None else self.news.workloads
         if self._devices and changed:
             self._load(changed, min(device.since_us for device in self._devices.values()), self._devices)
@@ -86,6 +94,13 @@ class Occupancy:
         if self._marks is not None and follows(self._marks, writer, rows):
             self._marks[writer] = rows[-1].number
         self.stored.update(row.placement for row in rows if isinstance(row, PlacementRow))
+
+    def key_of(self, placement: Placement) -> str:
+        """The key of a placement: one that was met before is not hashed again."""
+        key = self._keys.get(placement)
+        if key is None:
+            key = self._keys[placement] = placement.key
+        return key
 
     def need(self, keys: Collection[str]) -> None:
         """Make these placements known by key, if they stand in the ledger."""
@@ -239,7 +254,8 @@ def stays_of(events: Iterable[WorkloadEvent], claim: Hold | None) -> list[Stay]:
 
 def _share(where: Placement | None) -> Fraction:
     assert where is not None
-    return Fraction(where.share)
+    share = where.share
+    return share if type(share) is Fraction else Fraction(share)
 
 
 def _before(since_us: int, until_us: int | Missing) -> bool:

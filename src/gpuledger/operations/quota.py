@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gpuledger.accounting.quota import counts
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US
-from gpuledger.model.quotas import EACH, Bound, Quota, QuotaReport, Scope
+from gpuledger.model.problem import Problem, unknown_name
+from gpuledger.model.quotas import EACH, Bound, Per, Quota, QuotaReport, Scope
+from gpuledger.model.rows import DeviceEvent
 from gpuledger.model.usage import NO_NAME
-from gpuledger.model.workload_rows import WorkloadEvent
+from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
 from gpuledger.operations.blind_reserved import reserved_gaps
 from gpuledger.operations.quota_book import QuotaBook
 
@@ -46,7 +48,39 @@ def quota(
         uses=uses,
         unknown=tuple(reserved_gaps(ledger, since_us=max(0, since_us), until_us=now_us, now_us=now_us)),
         told=not isinstance(ledger.last_moment((WorkloadEvent,)), Missing),
+        problems=tuple(_unknown_names(ledger, book, now_us, user=user, team=team, role=role, class_name=class_name)),
     )
+
+
+def _unknown_names(
+    ledger: Ledger, book: QuotaBook, now_us: int, *, user: str, team: str, role: str, class_name: str
+) -> Iterator[Problem]:
+    """Names that were asked about and that nothing knows: a slip of the pen would read as "has nothing"."""
+    policy = book.in_force.policy
+    periods = {entry.per for entry in policy.quotas}
+    owners = {owner for per in (*periods, Per.AT_ONCE) for owner in book.owners(per, now_us)}
+
+    def known(scope: Scope, listed: Iterable[str]) -> set[str]:
+        quotas = {entry.name for entry in policy.quotas if entry.scope is scope}
+        return {*listed, *quotas, *(name for kind, name in owners if kind == scope)} - {EACH, NO_NAME, ""}
+
+    roles = [each for one in policy.users.values() for each in one.roles]
+    asked = (
+        ("user", user, known(Scope.USER, policy.users)),
+        ("team", team, known(Scope.TEAM, policy.teams)),
+        ("role", role, known(Scope.ROLE, roles)),
+        ("class", class_name, _classes(ledger, book) if class_name else set[str]()),
+    )
+    for what, name, there in asked:
+        if name and name not in there:
+            yield unknown_name(what, name, there)
+
+
+def _classes(ledger: Ledger, book: QuotaBook) -> set[str]:
+    """Every class that a device has, that anything was placed on, or that who holds asked for."""
+    placed = {row.class_name for row in ledger.scan(PlacementRow)}
+    seen = {row.class_name for row in ledger.scan(DeviceEvent)}
+    return placed.union(seen, (holder.class_name for holder in book.holdings.everybody())) - {""}
 
 
 def _bound(book: QuotaBook, entry: Quota, now_us: int, *, user: str, team: str) -> Iterator[Bound]:

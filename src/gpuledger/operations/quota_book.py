@@ -76,6 +76,7 @@ class QuotaBook:
             self._spent.look(told)
             since_us = self._spent.since_us(now_us)
             found = standing(self._ledger.connection, dict.fromkeys(told.workloads, since_us))
+            self.in_force.learn(found.texts)
             self.holdings.take_in(told.workloads, found, now_us)
             self._spent.take_in(told.workloads, found.events)
             self._marks = dict(marks)

@@ -156,8 +156,8 @@ class Spent:
         return found
 
     def _owners(self, subject: str, at_us: int) -> tuple[tuple[Scope, str], tuple[Scope, str]]:
-        owner = self._in_force.naming.owner(subject, at_us)
-        return (Scope.USER, owner.user), (Scope.TEAM, owner.team)
+        user, team, _ = self._in_force.naming.answerer(subject, at_us)
+        return (Scope.USER, user), (Scope.TEAM, team)
 
     def _need(self, keys: Iterable[str]) -> None:
         missing = {key for key in keys if key and key not in self._placements}

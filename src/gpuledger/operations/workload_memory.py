@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from gpuledger.ledger import workloads
+from gpuledger.ledger.archived import archived_until
 from gpuledger.ledger.engine import others_wrote, own_changes
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.identity import IdentityText
@@ -34,15 +35,20 @@ class Memory:
         self.texts: dict[str, IdentityText] = {}
         self.version = -1
         self._knows_policy = False
+        self._archived_us = -1
         self.teams: list[tuple[int, frozenset[str]]] = []
 
     def catch_up(self) -> None:
         """Drop what may have changed; in the transaction, so that it holds until its rows are written."""
         self._others = others_wrote(self._ledger.connection)
         if (self._others, own_changes(self._ledger.connection)) != self._stamp:
-            self._knows_policy = False
             for name in self.occupancy.catch_up():
                 self.lives.pop(name, None)
+            news = self.occupancy.news
+            if news is None or news.has_policy:
+                self._knows_policy = False
+            if news is None or news.has_archive:
+                self._archived_us = -1
             self.texts.clear()  # some may be forgotten
         if len(self.lives) > _REMEMBERED or len(self.texts) > _REMEMBERED:
             self.lives.clear()
@@ -54,6 +60,12 @@ class Memory:
             self.occupancy.wrote(writer, added)
         # the number of others as it was in the transaction: whoever wrote since is not missed
         self._stamp = (self._others, own_changes(self._ledger.connection))
+
+    def archived_until(self) -> int:
+        """Before which moment the events are archived; 0 where none are."""
+        if self._archived_us < 0:
+            self._archived_us = archived_until(self._ledger.connection)
+        return self._archived_us
 
     def teams_in_force(self, ledger: Ledger, now_us: int) -> frozenset[str]:
         """The teams that the policy in force lists; empty where it lists none, or there is no policy."""

@@ -106,9 +106,10 @@ def _staying(report: ArchiveReport) -> list[RenderableType]:
 
 def _said(report: ArchiveReport) -> list[RenderableType]:
     if report.done:
+        root = f"Latest root, worth keeping elsewhere: {report.root}" if report.root else "Nothing of it is sealed yet."
         return [
             cell(f"Written to {report.folder}, read back, and then dropped. Keep the folder: it is evidence."),
-            cell(f"Records, corrections and seals stand. Latest root, worth keeping elsewhere: {report.root}"),
+            cell(f"Records, corrections and seals stand. {root}"),
         ]
     before = iso(report.before_us)[:7]
     return [

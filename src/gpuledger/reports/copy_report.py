@@ -18,9 +18,8 @@ def to_table(report: CopyReport) -> RenderableType:
         cell(f"{report.source} to {report.target}: {new} copied, of {several(report.chains, 'chain')}"),
         cell(f"{several(report.known_rows, 'row')} were there already"),
     ]
-    if report.root:
-        lines.append(cell(f"root of the last seal: {report.root}"))
-    return stacked(*lines)
+    sealed = f"root of the last seal: {report.root}" if report.root else "nothing is sealed yet, so there is no root"
+    return stacked(*lines, cell(sealed))
 
 
 def to_json(report: CopyReport) -> dict[str, Json]:
@@ -33,7 +32,7 @@ def to_json(report: CopyReport) -> dict[str, Json]:
         "links": report.links,
         "texts": report.texts,
         "known_rows": report.known_rows,
-        "root": report.root,
+        "root": report.root or None,
     }
 
 

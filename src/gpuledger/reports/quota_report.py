@@ -9,7 +9,7 @@ from gpuledger.model.durations import several
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
 from gpuledger.model.quotas import OVER, Per, QuotaReport, QuotaUse
-from gpuledger.reports import as_csv
+from gpuledger.reports import as_csv, as_json
 from gpuledger.reports.as_json import Json
 from gpuledger.reports.cells import UNKNOWN, cell, heading, indented, stacked
 from gpuledger.reports.columns import LEAST_NAME, Column, Fitted
@@ -27,6 +27,7 @@ def to_json(report: QuotaReport) -> dict[str, Json]:
         "quotas": [use_to_json(use, told=report.told) for use in report.uses],
         "told": report.told,
         "unknown": gaps_to_json(report.unknown),
+        "problems": as_json.problems(report.problems),
     }
 
 
@@ -54,7 +55,8 @@ def to_table(report: QuotaReport) -> RenderableType:
     version = f"policy {report.version}" if report.version else "no policy is in force"
     parts: list[RenderableType] = [heading("quotas", f"{iso(report.at_us)}, {version}"), ""]
     if not report.uses:
-        parts.append(Text("no quotas apply: the policy in force has none of these (gpuledger apply FILE)"))
+        why = report.problems[0].message if report.problems else "the policy in force has none of these"
+        parts.append(cell(f"no quotas apply: {why} (gpuledger apply FILE)"))
     else:
         parts.append(Fitted(_columns(report)))
     if not report.told:
