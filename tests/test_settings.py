@@ -51,6 +51,7 @@ def test_a_file_that_cannot_be_understood_is_refused_by_name(tmp_path: Path, tex
     with pytest.raises(BadInput, match=what) as refused:
         load_settings(path, {})
     assert (refused.value.code, refused.value.path) == ("bad-settings", str(path))
+    assert "agent.flush, agent.interval" in refused.value.hint or what == "Invalid value", "names, as they are typed"
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
@@ -84,3 +85,12 @@ def test_what_is_no_span_is_refused_with_the_options_name(text: str) -> None:
     with pytest.raises(Misconfigured, match="--flush") as refused:
         parse_span_us(text, name="--flush")
     assert refused.value.code == "bad-span"
+
+
+@pytest.mark.parametrize("host", ["a\0b", "a\nb", " a", "h" * 254, "a\udc80"])
+def test_a_machine_has_a_name_that_a_chain_can_carry(host: str) -> None:
+    """Every row would carry it for good."""
+    with pytest.raises(Misconfigured, match="no name of a machine") as refused:
+        load_settings(None, {"GPULEDGER_HOST": host})
+    assert refused.value.code == "bad-host"
+    assert load_settings(None, {"GPULEDGER_HOST": "lab-3.example"})["host"] == "lab-3.example"

@@ -88,21 +88,34 @@ def load_settings(config: Path | None, environment: Mapping[str, str] | None = N
 
     Raises:
         BadInput: ``bad-settings`` when the file is not TOML or holds an unknown key.
-        Misconfigured: ``no-settings-file`` when a named file cannot be read.
+        Misconfigured: ``no-settings-file`` when a named file cannot be read; ``bad-host`` when the name of the
+            machine, which every chain of rows carries, is none.
     """
     environment = os.environ if environment is None else environment
     from_file = _read_file(config) if config else {}
-    return {
+    found = {
         setting.name: environment.get(setting.variable) or from_file.get(setting.name, setting.default)
         for setting in SETTINGS
     }
+    host = found["host"]
+    if not host.isprintable() or host != host.strip() or len(host) > _LONGEST_HOST:
+        raise Misconfigured(
+            "bad-host", f"host {host[:40]!r} is no name of a machine: one printable line without outer blanks",
+            hint="set GPULEDGER_HOST=NAME, or host in the settings file",
+        )  # fmt: skip
+    return found
+
+
+_LONGEST_HOST = 253
+"""Characters of a host name (RFC 1035, as written)."""
 
 
 def _read_file(path: Path) -> dict[str, str]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise Misconfigured("no-settings-file", f"{path}: {error.strerror}", hint="check --config") from None
+        told = f"{path}: {error.strerror}"
+        raise Misconfigured("no-settings-file", told, hint="--config FILE, a TOML file that is there") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput("bad-settings", str(error), path=str(path), hint="the file must be TOML") from None
     flat: dict[str, str] = {}
@@ -114,7 +127,8 @@ def _read_file(path: Path) -> dict[str, str]:
     known = {setting.name for setting in SETTINGS}
     for name in flat:
         if name not in known:
-            raise BadInput("bad-settings", f"unknown setting {name!r}", path=str(path), hint=f"known: {sorted(known)}")
+            hint = f"known: {', '.join(sorted(known))}"
+            raise BadInput("bad-settings", f"unknown setting {name!r}", path=str(path), hint=hint)
     return flat
 
 

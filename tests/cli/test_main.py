@@ -45,6 +45,8 @@ def test_help_flows_and_shows_no_types_of_flags(gpuledger, monkeypatch: pytest.M
     [
         (("frobnicate",), "no such command 'frobnicate'", "gpuledger --help"),
         (("usage", "--frobnicate"), "no such option: --frobnicate", "gpuledger usage --help"),
+        (("top", "--once", "--json"), "no such option: --json", "gpuledger top --format json"),
+        (("import", "slurm", "--csv", "x"), "no such option: --csv", "gpuledger import slurm --format csv"),
         (("usage", "--format", "xml"), "--format: 'xml' is not one of", "gpuledger usage --help"),
         (("explain",), "missing argument 'REF'", "gpuledger explain --help"),
         (("policy", "one"), "VERSION takes a whole number", "gpuledger policy --help"),

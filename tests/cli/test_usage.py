@@ -103,6 +103,13 @@ def test_what_a_guest_did_leaves_the_reservation_no_unknown_part(gpuledger) -> N
     words = ("usage", "--meter", "gpu.reserved", "--since", "2026-11-29", "--now", "2026-11-29T11:00Z", "--strict")
     done = gpuledger(*words, "--format", "json")
     assert (done.status, [gap["reason"] for gap in done.json["gaps"]]) == (0, ["passthrough"])
+    spent = gpuledger("usage", "--since", "2026-11-29T09:00Z", "--now", "2026-11-29T11:00Z", "--format", "json")
+    assert (spent.status, spent.json["total"], spent.json["watched"]) == (3, None, {"seconds": 0, "of": 3600})
+    (guest,) = spent.json["unknown"]
+    assert (guest["reason"], guest["device"], guest["seconds"]) == ("passthrough", "lab-3/0000:65:00.0", 3600)
+    assert (
+        gpuledger("usage", "--meter", "gpu.memory", "--now", "2026-11-29T11:00Z").out.count("UNKNOWN passthrough") == 1
+    )
     gpuledger("transition", "--heartbeat", "cli", "--clock", "2026-11-29T10:01Z", *at)
     gpuledger("transition", "vm", "stopped", "--now", "2026-11-29T10:30Z")
     assert gpuledger(*words).status == 1

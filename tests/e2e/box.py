@@ -6,6 +6,8 @@ a traceback; and a few rows of the ledger, read as any other tool would, to know
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -16,9 +18,12 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from e2e.machine import NOBODY, PATIENCE_S, Clock, Job, eventually
 from fake_driver.fake_driver import FakeDriver
+from gpuledger.cli.main import main
+from gpuledger.model.moments import iso
 
 COMMAND = Path(sys.executable).with_name("gpuledger")
 GPU = "GPU-11111111-2222-3333-4444-555555555555"
@@ -159,10 +164,30 @@ class Box:
         started = [(self.begin(*words), words) for words in commands]
         return [finished(process, words) for process, words in started]
 
+    def ask(self, *words: str, status: int | None = 0) -> Answer:
+        """Ask the command line in this process, as of the machine's clock: the start of an interpreter costs half a
+        second, and where a test asks twenty times of one ledger it is not the start that is tested.
+
+        Args:
+            words: of a verb that reads, or of wrong usage.
+            status: which it must end with; None leaves that to the caller.
+        """
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            mock.patch.dict(os.environ, {name: text for name, text in self.environment().items() if name[:3] != "LD_"}),
+            contextlib.chdir(self.folder),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            try:
+                main(["--now", iso(self.clock.now_us()), *words])
+            except SystemExit as ended:
+                answer = Answer(words, int(ended.code or 0), out.getvalue(), err.getvalue())
+        return answer.must(answer.status if status is None else status)
+
     def read(self, *commands: str, status: int = 0) -> list[Any]:
-        """Run several reading commands at once, each a line, and give what they print as JSON."""
-        answers = self.together(*((*command.split(), "--format", "json") for command in commands))
-        return [answer.must(status).json for answer in answers]
+        """Ask several reading commands, each a line, and give what they print as JSON."""
+        return [self.ask(*command.split(), "--format", "json", status=status).json for command in commands]
 
     def as_nobody(self, *words: str, status: int = 0) -> Answer:
         """Run the command as a user who owns nothing. Needs root."""
@@ -178,7 +203,7 @@ class Box:
     def agent(self, *words: str, interval: str = "200ms", **variables: str) -> Watching:
         """Start an agent and wait until it watches."""
         talk = self.folder / f"agent-{len(self._agents)}.txt"
-        command = ("agent", "--interval", interval, "--flush", "1s", *words)
+        command = ("agent", "--interval", interval, "--flush", "400ms", *words)
         with talk.open("wb") as stream:
             process = subprocess.Popen(
                 [str(COMMAND), *command], env={**self.environment(), **variables}, cwd=self.folder, stderr=stream
@@ -249,6 +274,10 @@ class Box:
     def settled(self, count: int) -> None:
         """Wait until the agent has written this many finished rows in all."""
         eventually(lambda: self.sql("SELECT count(*) FROM driver_record") == [(count,)], f"{count} finished rows")
+
+    def looked(self) -> None:
+        """Wait until the agent has written its first look at the driver."""
+        eventually(lambda: self.sql("SELECT 1 FROM watch WHERE source = 'driver'"), "the first look is written")
 
     def looks_again(self) -> None:
         """Wait until the agent has looked at the driver twice more, and written that."""

@@ -86,9 +86,15 @@ class Seat:
         return [line.rstrip() for line in text.replace("\r", "").split("\n")]
 
     def shows(self, words: str) -> list[str]:
-        """Wait until a screen says this; returns its lines."""
-        eventually(lambda: words in "\n".join(self.screen), f"the screen shows {words!r}: {self.screen}")
-        return self.screen
+        """Wait until a screen says this and is drawn to its end; returns its lines."""
+        before: list[str] = []
+
+        def whole() -> list[str]:
+            lines, count = self.screen, len(before)
+            before[:] = lines
+            return lines if words in "\n".join(lines) and len(lines) == count else []
+
+        return eventually(whole, f"the screen shows {words!r}: {self.screen}")
 
     def says(self, words: str) -> None:
         """Wait until this is written, on any screen."""

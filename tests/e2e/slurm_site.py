@@ -132,7 +132,7 @@ class SlurmSite:
 
     def sacct(self) -> str:
         """The accounting, as the guide says to ask for it, in UTC."""
-        return self.run("sacct", "-a", "-P", "-S", "now-1hours", f"--format={_SACCT}")
+        return self.run("sacct", "-a", "-D", "-P", "-S", "now-1hours", f"--format={_SACCT}")
 
     def shares(self, *, is_classic: bool) -> dict[tuple[str, str], dict[str, str]]:
         """What ``sshare`` says by account and user, all factors worked out anew.

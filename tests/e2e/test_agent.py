@@ -140,7 +140,8 @@ def test_a_reader_while_the_agent_writes(box: Box) -> None:
             box.opens(job)
             total_ms += box.closes(job, at_us=box.clock.now_us() + 10_000)
             job.end()
-        answers += box.read("usage", "usage --by user")
+        asked = box.together(("usage", "--format", "json"), ("usage", "--by", "user", "--format", "json"))
+        answers += [answer.must(0).json for answer in asked]
     box.settled(15)
     agent.stop().must(0)
     answers += box.read("usage")

@@ -78,7 +78,7 @@ def test_the_disk_full(box: Box) -> None:
     assert agent.runs
     assert box.sql("SELECT * FROM driver_record") == before
     assert agent.talk.count("not written yet") == 1
-    (during,) = box.read("usage")
+    during = box.run("usage", "--format", "json").json
     assert short(during)["train.py"] > 0
     resource.prlimit(agent.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     agent.says("all is well again")

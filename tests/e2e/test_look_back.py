@@ -23,7 +23,7 @@ SECOND_US = 1_000_000
 
 def at(box: Box, at_us: int, status: int = 0) -> Any:
     """The machines at a moment, as JSON."""
-    return box.run("smi", "--at", iso(at_us), "--format", "json", status=status).json
+    return box.ask("smi", "--at", iso(at_us), "--format", "json", status=status).json
 
 
 def held(report: Any, place: int = 0) -> dict[str, str]:
@@ -58,7 +58,7 @@ def test_the_dead_are_shown_by_name_at_any_moment_of_their_life(box: Box) -> Non
     assert held(at(box, seen_us)) == {"chat.py": "observed"}
     assert at(box, before_us - 60 * SECOND_US, status=3)["devices"][0]["unknown"]["reason"] == "before-watch"
     for one in both["devices"][0]["processes"]:
-        assert str(one["pid"]) in box.run("explain", one["ref"]).stdout
+        assert str(one["pid"]) in box.ask("explain", one["ref"]).stdout
         assert one["user"] == ME
 
     box.clock.stand_at(box.clock.now_us() + 3600 * SECOND_US)
@@ -140,7 +140,7 @@ def test_a_person_is_forgotten_while_the_agent_runs(box: Box) -> None:
     assert short(usage) == {"forgotten": trained_ms, "train.py": held_ms}
     assert usage["total"] == trained_ms + held_ms
     assert "1 identity text forgotten" in box.run("journal").stdout
-    box.run("verify")
+    box.ask("verify")
 
 
 def test_forgetting_waits_for_who_reads(box: Box) -> None:

@@ -71,7 +71,7 @@ class Service:
     def agent(self, *arguments: str, capabilities: Sequence[str] = tuple(GRANTED)) -> Watching:
         """Start it and wait until it watches."""
         talk = self.box.folder / f"service-{len(self._running)}.txt"
-        command = ("agent", "--interval", "500ms", "--flush", "1s", *arguments)
+        command = ("agent", "--interval", "500ms", "--flush", "500ms", *arguments)
         with talk.open("wb") as stream:
             process = subprocess.Popen(
                 self.command(*command, capabilities=capabilities),

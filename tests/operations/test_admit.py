@@ -146,6 +146,20 @@ def test_a_hold_that_is_not_confirmed_lapses(desk) -> None:
     assert changes == [("w", "taken"), ("v", "taken"), ("w", "released"), ("w", "taken")]
 
 
+def test_confirmed_too_late_it_is_said_that_nothing_is_held(desk) -> None:
+    """What was admitted is forgotten with the hold; told on what, or in time, nothing is amiss."""
+    desk.ask("w", "al")
+    late = desk.tell("w", "provisioning", 11)
+    assert [(each.code, "lapsed at 2026-07-27T10:10:00Z" in each.message) for each in late.problems] == [
+        ("hold-lapsed", True)
+    ]
+    assert desk.tell("w", "provisioning", 12, Placement(class_name="H100-80GB")).problems == ()
+    desk.ask("v", "bo")
+    assert desk.tell("v", "provisioning", 1).problems == ()
+    desk.ask("u", "bo")
+    assert desk.tell("u", "provisioning", 11, Placement(class_name="H100-80GB")).problems == ()
+
+
 def test_a_stop_gives_the_place_back(desk) -> None:
     """Of what runs, and of what was only admitted; then it begins anew, without the end it gave before."""
     desk.ask("w", "al", until=60)

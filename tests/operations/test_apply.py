@@ -6,7 +6,9 @@ import pytest
 
 from gpuledger.errors import BadInput
 from gpuledger.ledger.store import Ledger
+from gpuledger.model.lifecycle import Placement
 from gpuledger.model.rows import PolicyVersion
+from gpuledger.model.workload_rows import PlacementRow
 from gpuledger.operations.apply import apply
 
 ONE = "services:\n  - {service: ollama, team: home, match: {unit: 'ollama'}}\nowners:\n  users: {al: {team: vision}}\n"
@@ -53,6 +55,15 @@ def test_a_document_that_cannot_be_understood_leaves_no_trace(tmp_path, text: st
     assert not (tmp_path / "ledger.db").exists()
 
 
+def test_what_is_no_text_is_no_policy(tmp_path) -> None:
+    """The hint says what is wanted here, and not what another verb reads."""
+    path = tmp_path / "policy.yaml"
+    path.write_bytes(b"\xff")
+    with pytest.raises(BadInput) as refused:
+        apply(lambda: Ledger.open(tmp_path / "ledger.db", mode="append"), path, now_us=1000, writer="box.policy")
+    assert (refused.value.code, "YAML" in refused.value.hint) == ("not-text", True)
+
+
 def test_a_quota_that_binds_nobody_is_told(tmp_path) -> None:
     """A role or team that no user has is most often a slip of the pen; each quota counts all the same."""
     text = "owners:\n  users: {al: {team: vision, roles: [student]}}\nquotas:\n"
@@ -65,3 +76,29 @@ def test_a_quota_that_binds_nobody_is_told(tmp_path) -> None:
     assert "'studnt'" in found.problems[0].message
     assert "'visoin'" in found.problems[1].message
     assert (found.quotas, found.accounts) == (6, 2)
+
+
+def test_a_pattern_that_fits_no_class_is_told(tmp_path) -> None:
+    """A quota of ``H100`` counts no ``H100-80GB``; before anything is known of classes nothing is said."""
+    text = "quotas:\n  - {user: al, class: H100, devices: 1}\n  - {user: al, class: 'H100*', devices: 1}\n"
+    text += "shares: {half_life: 7d, class_weights: {A100: 2}, tree: {vision: {shares: 1}}}\n"
+    assert applied(tmp_path, text).problems == ()
+    with Ledger.open(tmp_path / "ledger.db", mode="append") as ledger:
+        rows = [PlacementRow.of(Placement(class_name=name)) for name in ("H100-80GB", "L4")]
+        ledger.append(rows, writer="box.ctl", at_us=1)
+    assert [(each.code, each.message) for each in applied(tmp_path, text).problems] == [
+        (
+            "class-of-nothing",
+            f"nothing knows a class called {name!r}; known: H100-80GB, L4; `{where}` with it count nothing so far",
+        )
+        for name, where in (("H100", "quotas"), ("A100", "class_weights"))
+    ]
+
+
+def test_a_quota_of_a_team_binds_where_the_policy_lists_no_team(tmp_path) -> None:
+    """Everybody may then name their own; each slip is told once, however many quotas repeat it."""
+    text = "quotas:\n  - {team: vision, devices: 8}\n  - {role: prof, devices: 1}\n"
+    found = applied(tmp_path, text + "  - {role: prof, device_hours: 9, per: day}\n")
+    assert [problem.message for problem in found.problems] == [
+        "the policy gives nobody the role 'prof', so its quota binds nobody"
+    ]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuledger.errors import GpuledgerError, Misconfigured, Refused, Unavailable
+from gpuledger.ledger import archive_files
 from gpuledger.ledger.copying import copy_ledger
 from gpuledger.ledger.laying import lay_under
 from gpuledger.ledger.store import Ledger
@@ -175,6 +176,23 @@ def test_a_copy_of_it_is_the_same_ledger(ledger: Ledger, tmp_path: Path) -> None
             assert set(verdicts(verified(target)).values()) == {Verdict.OK}
 
 
+def test_a_copy_that_has_the_rows_still_does_not_archive_them_again(ledger: Ledger, tmp_path: Path) -> None:
+    """They would leave into files that no row of it names; copied anew they are not in it, and it archives on."""
+    with Ledger.open(tmp_path / "early.db", mode="append") as early:
+        copy_ledger(ledger, early)
+    archived(ledger, tmp_path / "archive")
+    with Ledger.open(tmp_path / "early.db", mode="append") as early:
+        copy_ledger(ledger, early)
+        looks = early.count(Sighting)
+        with pytest.raises(Refused) as refused:
+            archived(early, tmp_path / "second")
+        assert refused.value.code == "archived-already"
+        assert (early.count(Sighting), (tmp_path / "second").exists()) == (looks, False)
+    with Ledger.open(tmp_path / "anew.db", mode="append") as anew:
+        copy_ledger(ledger, anew)
+        assert not archived(anew, tmp_path / "second").done
+
+
 def test_a_lake_is_exported_whole(ledger: Ledger, tmp_path: Path) -> None:
     """With the archive under the ledger nothing of an earlier lake changes; without it nothing is exported."""
     archived_rows = ledger.count(Sighting)
@@ -289,14 +307,22 @@ def test_forgetting_still_finds_every_text(ledger: Ledger, tmp_path: Path) -> No
     assert verified(ledger).ok
 
 
-@pytest.mark.parametrize(
-    ("before_us", "code"), [(JULY_US + 31 * DAY_US, "not-final"), (NOW_US + 31 * DAY_US, "not-final")]
-)
-def test_what_is_not_final_stays(ledger: Ledger, tmp_path: Path, before_us: int, code: str) -> None:
-    """A month with an hour that can still change does not leave."""
-    with pytest.raises(Refused) as refused:
+def test_what_is_not_final_stays(ledger: Ledger, tmp_path: Path) -> None:
+    """A month with an hour that can still change does not leave; from when on it can is said."""
+    with pytest.raises(Refused, match="it will be at") as refused:
+        archive(ledger, before_us=JULY_US, folder=tmp_path / "archive", done=True, now_us=JULY_US + HOUR_US,
+                writer="box.archive")  # fmt: skip
+    assert refused.value.code == "not-final"
+    assert "the same again from 2026-0" in refused.value.hint
+    assert not (tmp_path / "archive").exists()
+
+
+@pytest.mark.parametrize("before_us", [JULY_US + 31 * DAY_US, NOW_US + 31 * DAY_US])
+def test_a_month_that_is_not_over_stays(ledger: Ledger, tmp_path: Path, before_us: int) -> None:
+    """No pass would help."""
+    with pytest.raises(Misconfigured, match="lies ahead") as refused:
         archived(ledger, tmp_path / "archive", before_us=before_us)
-    assert refused.value.code == code
+    assert (refused.value.code, refused.value.hint) == ("bound-ahead", "gpuledger archive --before 2026-07")
     assert not (tmp_path / "archive").exists()
 
 
@@ -345,3 +371,37 @@ def test_a_folder_that_cannot_be_written(ledger: Ledger) -> None:
         archived(ledger, Path("/proc/nowhere/archive"))
     assert refused.value.code == "archive-unwritable"
     assert not ledger.count(Archive)
+
+
+def test_where_somebody_else_writes_all_the_while_nothing_is_left_of_it(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said by name, no row left, and no folder lies about that no row of the ledger would name."""
+    shutil.copy(filled, tmp_path / "ledger.db")
+    finish = archive_files.Run.finish
+    with sqlite3.connect(tmp_path / "ledger.db", isolation_level=None) as other:
+
+        def then_another_writes(run: archive_files.Run, about: dict[str, object]) -> None:
+            finish(run, about)
+            other.execute("BEGIN IMMEDIATE")
+
+        monkeypatch.setattr(archive_files.Run, "finish", then_another_writes)
+        with Ledger.open(tmp_path / "ledger.db", mode="append", busy_timeout_ms=50) as opened:
+            with pytest.raises(Unavailable) as refused:
+                archived(opened, tmp_path / "archive")
+            assert refused.value.code == "ledger-busy"
+        other.execute("ROLLBACK")
+    other.close()
+    assert list((tmp_path / "archive").iterdir()) == []
+
+
+def test_what_is_done_and_not_sealed_is_done(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows are gone: an error would say that nothing is."""
+
+    def full(*_: object, **__: object) -> None:
+        raise Unavailable("ledger-full", "no room left; nothing was added", hint="make room")
+
+    monkeypatch.setattr(Ledger, "seal", full)
+    report = archived(ledger, tmp_path / "archive")
+    assert (report.done, report.root, [each.code for each in report.problems]) == (True, "", ["ledger-full"])
+    assert ledger.count(Archive) == len(report.leaving) > 0

@@ -23,6 +23,38 @@ def test_it_sizes_what_usage_prints_beside_its_rows(box) -> None:
     assert (report.watched, report.unknown, report.sizes) == (other.watched, other.unknown, other.sizes)
 
 
+def test_a_span_says_what_its_looks_said(box) -> None:
+    """Whose open makes an empty list no proof, how the driver failed; of each span its own, each remark once."""
+    opened, silent = "opened by pid 77, of which the driver lists nothing", "nvml: the GPU is lost"
+    box.append(
+        box.device(0), box.looking(0, 10), box.looking(10, 20, status="empty-ledger"),
+        replace(box.looking(20, 25, status="empty-ledger"), detail=opened),
+        replace(box.looking(25, 30, status="empty-ledger"), detail=opened),
+        box.looking(30, 40), box.looking(40, 50, status="empty-ledger"), box.looking(50, 60),
+        replace(box.looking(60, 70, status="driver-unreachable"), device="", detail=silent),
+        replace(box.looking(70, 80), detail="accounting enabled by the agent"), minute=80,
+    )  # fmt: skip
+    report = blind(box.ledger, since_us=box.at(0), until_us=box.at(80), now_us=box.at(80))
+    assert [(span.reason, span.since_us, span.detail) for span in report.unknown] == [
+        ("empty-ledger", box.at(10), opened),
+        ("empty-ledger", box.at(40), ""),
+        ("driver-unreachable", box.at(60), silent),
+    ]
+
+
+def test_of_many_remarks_some_are_told_and_the_others_counted(box) -> None:
+    """The journal has them all."""
+    box.append(
+        box.device(0),
+        *(
+            replace(box.looking(n, n + 1, status="row-freed"), detail=f"pid {n} let go")
+            for n in range(6)
+        ), minute=6,
+    )  # fmt: skip
+    (span,) = blind(box.ledger, since_us=box.at(0), until_us=box.at(6), now_us=box.at(6)).unknown
+    assert span.detail == "pid 0 let go; pid 1 let go; pid 2 let go; and 3 more: gpuledger journal"
+
+
 def test_it_says_the_same_once_hours_are_recorded(box) -> None:
     """A cause is stored with its record."""
     box.tell_a_morning()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from gpuledger.errors import Misconfigured, Unavailable
+from gpuledger.ledger.owning import bring_up_to_date
+from gpuledger.ledger.places import place_of
 from gpuledger.operations.copy import copy
 from gpuledger.operations.verify import verify
+from postgres_server import APPLICATION, OWNER
 
 
 def test_a_box_moves_to_a_server(box, postgres) -> None:
@@ -25,14 +29,30 @@ def test_a_box_moves_to_a_server(box, postgres) -> None:
     assert (ours.checks, ours.counts, ours.root) == (theirs.checks, theirs.counts, theirs.root)
 
 
-def test_both_ends_are_not_one(box, postgres) -> None:
-    """Whatever its spelling."""
-    with pytest.raises(Misconfigured) as caught:
-        copy(str(box.place), f"sqlite:///{box.place}")
-    assert caught.value.code == "same-ledger"
+def test_both_ends_are_not_one(box, postgres, tmp_path, monkeypatch) -> None:
+    """Whatever its spelling: a URL, a link, a path from where one stands."""
+    (tmp_path / "linked.db").symlink_to(box.place)
+    monkeypatch.chdir(box.place.parent)
+    for spelling in (f"sqlite:///{box.place}", str(tmp_path / "linked.db"), box.place.name):
+        with pytest.raises(Misconfigured) as caught:
+            copy(str(box.place), spelling)
+        assert caught.value.code == "same-ledger"
     place = postgres.new_ledger()
-    with pytest.raises(Misconfigured):
-        copy(place, place.replace("postgresql:", "postgres:"))
+    for spelling in (place.replace("postgresql:", "postgres:"), f"{place}?application_name=copy"):
+        with pytest.raises(Misconfigured):
+            copy(place, spelling)
+
+
+def test_two_schemas_of_one_database_are_two_ledgers(box, postgres) -> None:
+    """As two databases are."""
+    box.append(box.device())
+    place = postgres.new_ledger()
+    owner = postgres.url(OWNER, place.rpartition("/")[2])
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA second AUTHORIZATION {OWNER}")
+    second = f"{owner}?options=-csearch_path%3Dsecond"
+    bring_up_to_date(place_of(second), applications=[APPLICATION])
+    assert copy(str(box.place), place).rows == copy(place, f"{place}?options=-csearch_path%3Dsecond").rows == 1
 
 
 def test_nothing_is_copied_from_nothing(tmp_path, postgres) -> None:

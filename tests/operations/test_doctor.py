@@ -8,8 +8,11 @@ import pytest
 
 from gpuledger.errors import Unavailable
 from gpuledger.model.checks import Check, Verdict
+from gpuledger.model.moments import SECOND_US
 from gpuledger.operations import start_agent
+from gpuledger.operations.agent import OneAgent
 from gpuledger.operations.doctor import doctor
+from gpuledger.operations.pulse import PulseTeller
 
 
 def asked(place: Path, now_us: int = 0, host: str = "box") -> dict[str, Check]:
@@ -71,6 +74,34 @@ def test_an_agent_that_went_quiet_is_found(no_driver, box, minute: float, verdic
     box.append(box.device(0), box.looking(0, 60), box.naming(0, 60))
     box.ledger.close()
     assert asked(box.place, now_us=box.at(minute))["agent"].verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("seconds", "stuck", "answered", "verdict", "told"),
+    [
+        (1, (), True, Verdict.OK, "it looks every 1 s, last at 2026-07-27T01:05:00Z"),
+        (12, (), True, Verdict.OK, "it looks every 1 s"),
+        (14, (), True, Verdict.FOUND, "none looks now: the last look was at 2026-07-27T01:05:00Z, 14 s ago"),
+        (1, (), False, Verdict.FOUND, "the driver does not answer it"),
+        (60, (1, 59), True, Verdict.FOUND, "since 2026-07-27T01:05:01Z it cannot write"),
+        (60, (1, 30), True, Verdict.FOUND, "none looks now"),
+    ],
+)
+def test_an_agent_is_heard_by_its_pulse(
+    no_driver, box, seconds: int, stuck: tuple[int, ...], answered: bool, verdict: Verdict, told: str
+) -> None:
+    """That it looks, that it has ended though it wrote a minute ago, and that it looks and cannot write."""
+    box.append(box.device(0), box.looking(0, 64), box.naming(0, 64))
+    box.ledger.close()
+    with OneAgent(box.place) as place:
+        teller = PulseTeller(host=box.host, interval_us=SECOND_US, say=place.tell)
+        teller.looked(box.at(65), answered)
+        for second in stuck:
+            teller.stuck(box.at(65) + second * SECOND_US)
+        check = asked(box.place, now_us=box.at(65) + seconds * SECOND_US)["agent"]
+        assert (check.verdict, told in check.sentence) == (verdict, True), check
+        assert check.hint.startswith("df -h ") is bool(stuck and "write" in told)
+        assert asked(box.place, now_us=box.at(66), host="elsewhere")["agent"].sentence.startswith("no agent has")
 
 
 def test_a_dump_is_no_look_of_an_agent(no_driver, box) -> None:

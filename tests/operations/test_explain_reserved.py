@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
@@ -16,14 +15,12 @@ EVERY_STORE = True
 
 
 @pytest.fixture
-def plane(new_place) -> Iterator[ControlPlane]:
-    made = ControlPlane(new_place("plane.db"))
-    made.run("a", 0, Fraction(5, 2), made.placement(share="1/2"), labels='{"qos": "LS"}')
-    made.tell("a", "running", 2)
-    made.run("b", 1, 2, made.placement("n2"), user="bo", team="nlp")
-    made.meter(4)
-    yield made
-    made.ledger.close()
+def plane(plane: ControlPlane) -> ControlPlane:
+    plane.run("a", 0, Fraction(5, 2), plane.placement(share="1/2"), labels='{"qos": "LS"}')
+    plane.tell("a", "running", 2)
+    plane.run("b", 1, 2, plane.placement("n2"), user="bo", team="nlp")
+    plane.meter(4)
+    return plane
 
 
 def told(plane: ControlPlane, ref: str) -> Explanation:

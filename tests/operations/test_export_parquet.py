@@ -48,6 +48,23 @@ def test_a_second_export_writes_what_is_new(plane, tmp_path: Path, engine: str) 
     Lake.open(lake).look_over()
 
 
+def test_a_lake_of_another_ledger_is_left_as_it_is(plane, new_place, tmp_path: Path, engine: str) -> None:
+    """Its chains have the same names and its months the same files: they would be mixed, and others removed."""
+    lake = tmp_path / "lake"
+    exported(plane, lake, 150)
+    files = {path: path.read_bytes() for path in lake.rglob("*.parquet")}
+    other = told(new_place("b.db"))
+    other.tell("other", "provisioning", 1, other.placement("n2"))
+    for hour in (100, 150):  # also where the other has no row yet that is not the same
+        with pytest.raises(Misconfigured, match="is not a lake of") as refused:
+            exported(other, lake, hour)
+        assert refused.value.code == "other-ledger"
+        other.meter(150)
+    other.ledger.close()
+    assert {path: path.read_bytes() for path in lake.rglob("*.parquet")} == files
+    assert exported(plane, lake, 151).written == ()
+
+
 def test_who_was_forgotten_leaves_with_the_next_export(plane, tmp_path: Path, engine: str) -> None:
     """The text goes, the amounts stand."""
     lake = tmp_path / "lake"

@@ -174,6 +174,21 @@ def test_who_waits_is_listed_in_the_order_of_fair_share(box, tmp_path: Path) -> 
     assert [one.workload for one in ask(box, 78).report.waiting] == ["b2", "a2", "x2"]
 
 
+def test_a_pool_that_nothing_knows_is_said(box, tmp_path: Path) -> None:
+    """With those there are, of the policy, of placements, of the waiting; one of which nothing waits is known."""
+    allow(box, tmp_path)
+    held(box, "a", "alice", 0, 60, Placement(class_name="T4", pool="old"))
+    say(box, "b2", "bob", ("pending", 75), labels=(("pool", "night"),))
+
+    def said(pool: str, minute: float = 100, **words: bool) -> list[str]:
+        return [f"{each.message} [{each.code}]" for each in ask(box, minute, pool=pool, **words).report.problems]
+
+    assert said("bgi") == ["nothing knows a pool called 'bgi'; known: big, night, old, small [unknown-name]"]
+    assert said("night", 70) == ["nothing knows a pool called 'night'; known: big, old, small [unknown-name]"]
+    assert said("bgi", sized=False)
+    assert said("big") == said("old") == said("night") == said("") == []
+
+
 def test_one_user_alone_keeps_the_rank_among_all(box, tmp_path: Path) -> None:
     """With the accounts above, and what waits."""
     allow(box, tmp_path)

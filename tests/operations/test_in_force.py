@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import UTC
 from pathlib import Path
 
+import pytest
+
+from gpuledger.errors import Corrupt
 from gpuledger.model.identity import IdentityText
 from gpuledger.operations.in_force import InForce
 from quota_desk import Desk
@@ -54,4 +57,18 @@ def test_texts_are_read_once(tmp_path: Path) -> None:
     force.need([key, ""])
     assert force.texts[key] == IdentityText(workload="w", user="al")
     assert force.naming.owner(key, desk.at(1)).team == "vision"
+    desk.ledger.close()
+
+
+def test_texts_that_came_with_something_else_are_not_read_again(tmp_path: Path, monkeypatch) -> None:
+    """Nor is one that is known taken anew; a damaged one is said."""
+    desk = Desk(tmp_path / "l.db", "{user: al, devices: 1}")
+    force = InForce(desk.ledger)
+    force.learn({"key": '{"user": "al"}'})
+    force.learn({"key": '{"user": "bo"}', "more": '{"user": "cy"}'})
+    monkeypatch.setattr(desk.ledger, "texts", None)
+    force.need(["key", "more"])
+    assert {key: text.user for key, text in force.texts.items()} == {"key": "al", "more": "cy"}
+    with pytest.raises(Corrupt, match="the identity text odd is damaged"):
+        force.learn({"odd": '{"user"'})
     desk.ledger.close()

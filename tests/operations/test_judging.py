@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NoReturn
+
+import pytest
+
+from gpuledger.errors import Refused
+from gpuledger.ledger import workloads
 from gpuledger.model.lifecycle import Placement, State, Transition
 from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
 from gpuledger.operations.judging import Batch
-from gpuledger.operations.workload_memory import Memory
+from gpuledger.operations.transition import record_transitions
+from gpuledger.operations.workload_memory import Memory, memory_of
 
 PLACE = Placement(class_name="L4", devices=("GPU-a",))
 
@@ -61,3 +69,43 @@ def test_an_importers_problem_names_the_event(box) -> None:
     assert len(rows) == 2
     assert {problem.code for problem in batch.problems} == {"end-before-start", "forbidden-transition", "unplaced"}
     assert {problem.where for problem in batch.problems} == {"wstopped5", "wrunning6"}
+
+
+def test_an_event_that_is_known_is_found_however_its_life_is_remembered(box, monkeypatch) -> None:
+    """Of a life that is here from its beginning without asking; of one from a later admission on by asking."""
+    asked: list[tuple[str, str]] = []
+    known_events = workloads.known_events
+    monkeypatch.setattr(workloads, "known_events", lambda c, keys: asked.extend(keys) or known_events(c, keys))
+    lived = told(box, ("w", "provisioning", 1), ("w", "running", 2), ("w", "stopped", 3), ("w", "provisioning", 4))
+    record_transitions(box.ledger, lived, writer="box.a", now_us=box.at(60))
+    again = record_transitions(
+        box.ledger, [lived[1], *told(box, ("w", "running", 5))], writer="box.a", now_us=box.at(60)
+    )
+    assert [[row.state for row in again.added], again.known, asked] == [["running"], (("w", "wrunning2"),), []]
+    with pytest.raises(Refused) as refused:
+        record_transitions(box.ledger, [replace(lived[1], source="other")], writer="box.a", now_us=box.at(60))
+    assert refused.value.code == "conflict"
+    assert not asked, "a call that failed is forgotten, so this one was the last"
+    later = told(box, ("w", "running", 6))
+    report = record_transitions(box.ledger, later, writer="box.a", now_us=box.at(60))
+    assert [row.state for row in report.added] == ["running"]
+    report = record_transitions(box.ledger, [lived[1]], writer="box.a", now_us=box.at(60))
+    assert (report.added, report.known) == ((), (("w", "wrunning2"),))
+    assert ("w", "wrunning6") in asked
+
+
+def test_one_event_walks_through_nothing_that_is_remembered(box) -> None:
+    """Twenty thousand lives are looked up by name: what one event costs does not grow with them."""
+
+    class Unwalked(dict):
+        def keys(self) -> NoReturn:
+            raise AssertionError("all of it was walked through")
+
+        __iter__ = values = items = keys
+
+    memory = memory_of(box.ledger)
+    memory.lives = Unwalked()
+    memory.texts = Unwalked()
+    for steps in ([("w", "provisioning", 1), ("v", "pending", 1)], [("w", "running", 2)], [("u", "pending", 3)]):
+        record_transitions(box.ledger, told(box, *steps), writer="box.a", now_us=box.at(60))
+    assert [len(memory.lives), memory_of(box.ledger)] == [3, memory]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuledger.metering.lifecycles import OPEN, Stay
 from gpuledger.model.lifecycle import State
 from gpuledger.model.missing import Missing
 from gpuledger.model.workload_rows import Hold, WorkloadEvent
-from gpuledger.operations.lives import Life, hold_changes, refusals_next, refuse_between, settle_claim
+from gpuledger.operations.lives import Life, covers, hold_changes, refusals_next, refuse_between, settle_claim
 
 
 def event(sequence: int, state: str, at_us: int, placement: str = "", requested: str = "") -> WorkloadEvent:
@@ -144,3 +147,20 @@ def test_an_importers_open_life_is_claimed_once() -> None:
     assert (taken.change, taken.at_us, taken.placement) == ("taken", 1, "p")
     life.claim = taken
     assert settle_claim(life, life.events[-1], is_late=False) == []
+
+
+def test_an_event_is_found_by_its_id() -> None:
+    """Whether it stands or not; none where it is not here."""
+    life = Life("w", [event(1, "provisioning", 1), event(2, "stopped", 2), event(3, "running", 3)])
+    assert [life.event_of("3"), life.event_of("4")] == [event(3, "running", 3), None]
+
+
+def test_a_span_lies_within_another() -> None:
+    """On the same placement, from no earlier and to no later; an open one within an open one alone."""
+    whole, part = Stay(since_us=1, until_us=9, placement="p"), Stay(since_us=2, until_us=9, placement="p")
+    is_open = replace(whole, until_us=OPEN)
+    assert covers(whole, part)
+    assert covers(is_open, part)
+    assert covers(is_open, is_open)
+    for old, new in ((part, whole), (whole, is_open), (whole, replace(part, placement="q"))):
+        assert not covers(old, new)

@@ -117,3 +117,13 @@ def test_rows_follow_a_mark_or_others_stand_between() -> None:
     assert not follows({"a": 2}, "a", rows)
     assert not follows({}, "a", rows)
     assert follows({"b": 9}, "a", [replace(rows[0], number=1)])
+
+
+def test_a_placement_is_hashed_once(occupancy: Occupancy, monkeypatch) -> None:
+    """Equal ones have one key, whoever made them; another has another."""
+    made: list[Placement] = []
+    key_of = Placement.key.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(Placement, "key", property(lambda self: made.append(self) or key_of(self)))
+    assert occupancy.key_of(HALF) == occupancy.key_of(replace(HALF)) == key_of(HALF)
+    assert occupancy.key_of(THIRD) == key_of(THIRD) != key_of(HALF)
+    assert made == [HALF, THIRD]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from gpuledger.ledger.store import Ledger
 from gpuledger.model.receipt import Watcher
 from gpuledger.model.rows import Seal, Watch
 from gpuledger.operations.agent import OneAgent
-from gpuledger.operations.own_watch import OwnWatch, WatchPlan
+from gpuledger.operations.own_watch import OwnWatch, WatchPlan, _clear
 from gpuledger.operations.pulse import Pulse, hear
 from gpuledger.sources.nvml import NvmlSource
 from gpuledger.sources.simulated import SimulatedDriver
@@ -50,11 +51,16 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("when", ["open", "write"])
-def test_a_full_disk_is_no_reason_not_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+@pytest.mark.parametrize(
+    ("when", "code"),
+    [("open", "ledger-full"), ("write", "ledger-full"), ("open", "ledger-unreachable"), ("open", "ledger-io")],
+)
+def test_a_full_disk_and_a_server_that_is_down_are_no_reason_not_to_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, code: str
+) -> None:
     """What is seen is kept aside, for the receipt; afterwards nothing of it is left."""
     place = tmp_path / "box.db"
-    full = Unavailable("ledger-full", "no room on the disk", hint="df -h")
+    full = Unavailable(code, "no room on the disk", hint="df -h")
     opens, appends = Ledger.open, Ledger.append
 
     def open_(path: Any, *, mode: Any) -> Ledger:
@@ -80,6 +86,20 @@ def test_a_full_disk_is_no_reason_not_to_look(tmp_path: Path, monkeypatch: pytes
         assert list(ledger.scan(Watch))
     watch.forget()
     assert not aside.parent.exists()
+
+
+def test_what_a_killed_run_left_in_memory_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the next one that needs such a place; not what is in use, nor what may have just begun."""
+    folders = {name: tmp_path / f"gpuledger-run-{name}" for name in ("left", "held", "young")}
+    for name, folder in folders.items():
+        folder.mkdir()
+        (folder / "ledger.db").touch()
+        if name != "young":
+            os.utime(folder, (1, 1))
+    with OneAgent(folders["held"] / "ledger.db"):
+        os.utime(folders["held"], (1, 1))
+        _clear(tmp_path, older_than_s=SystemClock().now_us() / 1_000_000 - 60)
+    assert {name for name, folder in folders.items() if folder.exists()} == {"held", "young"}
 
 
 def test_where_nowhere_is_room_nobody_looks_and_the_command_runs(
@@ -192,6 +212,59 @@ def test_who_may_only_read_hears_the_agents_pulse(
     assert watch.refusal is None
     assert watch.looker is (Watcher.AGENT if is_beating else Watcher.NOBODY)
     assert (watch.trouble is None) == is_beating
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_who_may_not_even_read_is_told_what_the_ledger_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    """Not that a lock beside it is closed: that is no file of theirs. Without a ledger the lock is all there is."""
+    told = Unavailable("ledger-permission", "the ledger may not be used by this user", hint="join the group")
+    lock = Unavailable("ledger-permission", "box.db.agent: Permission denied", hint="sudo")
+    absent = Unavailable("no-ledger", "there is no ledger", hint="gpuledger agent")
+
+    def raises(error: Unavailable) -> Callable[..., Any]:
+        def closed(*_: Any, **__: Any) -> Any:
+            raise error
+
+        return closed
+
+    monkeypatch.setattr("gpuledger.operations.own_watch.OneAgent", raises(lock))
+    monkeypatch.setattr(Ledger, "open", raises(told if there else absent))
+    (tmp_path / "box.db").touch()
+    watch = watch_of(tmp_path / "box.db")
+    watch.begin()
+    assert watch.ready.wait(30)
+    watch.end()
+    assert watch.refusal is (told if there else lock)
+
+
+@pytest.mark.parametrize("is_beating", [True, False])
+def test_a_ledger_mounted_to_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_beating: bool) -> None:
+    """An agent that is heard looks; where none is this process does, and what it sees is kept aside."""
+    place = tmp_path / "box.db"
+    Ledger.open(place, mode="append").close()
+    ago_us = 0 if is_beating else 10_000_000
+    with OneAgent(place) as agent:
+        agent.tell(Pulse(host="box", looked_us=SystemClock().now_us() - ago_us, interval_us=1_000_000))
+    opens = os.open
+
+    def open_(path: Any, flags: int, *more: int, **words: Any) -> int:
+        if str(path).startswith(f"{place}.agent") and flags & os.O_RDWR:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return opens(path, flags, *more, **words)
+
+    monkeypatch.setattr("gpuledger.operations.agent.os.open", open_)
+    watch = watch_of(place)
+    watch.begin()
+    assert watch.ready.wait(30)
+    if not is_beating:
+        until(lambda: len(watch.looks_us) > 1)
+    assert watch.end()
+    assert (watch.looker, watch.refusal) == (Watcher.AGENT if is_beating else Watcher.RUN, None)
+    assert (watch.unstored is None, watch.place == place) == (is_beating, is_beating)
+    assert is_beating or watch.unstored.code == "ledger-read-only"
+    watch.forget()
 
 
 def test_a_bug_in_the_watch_is_told_and_stops_no_command(tmp_path: Path) -> None:

@@ -112,6 +112,8 @@ def test_an_agent_that_cannot_write_is_not_taken_for_none(told: Ledger) -> None:
         return {size.reason: size.seconds for size in report.sizes}
 
     assert seconds(100) == {"not-written": 30}
+    until_us = T0 + 100 * SECOND
+    assert window(told, since=None, until=None, now_us=until_us + SECOND // 2) == (T0, until_us), "now is its last look"
     assert seconds(200) == {"watch-gap": 130}
     teller.looked(T0 + 101 * SECOND, True)
     assert (said[-1].stuck_since_us, said[-1].stuck_us) == (0, 0)

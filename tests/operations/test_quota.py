@@ -92,6 +92,21 @@ def test_a_past_moment_is_told_as_it_was(desk) -> None:
     assert told(desk, 180, user="al")[-1] == ("user al", 2, 1)
 
 
+def test_a_name_that_nothing_knows_is_said(desk) -> None:
+    """With those there are: a slip of the pen would read as if nothing bound it, and nothing was held."""
+    desk.tell("w", "provisioning", 0, Placement(class_name="L4"), user="zoe")
+
+    def said(**words: str) -> list[str]:
+        return [f"{each.message} [{each.code}]" for each in quota(desk.ledger, now_us=desk.at(1), **words).problems]
+
+    assert said(team="visoin") == ["nothing knows a team called 'visoin'; known: nlp, vision [unknown-name]"]
+    assert said(role="prof") == ["nothing knows a role called 'prof'; known: student [unknown-name]"]
+    assert said(user="bob") == ["nothing knows a user called 'bob'; known: al, bo, cy, zoe [unknown-name]"]
+    assert said(class_name="H100") == ["nothing knows a class called 'H100'; known: L4 [unknown-name]"]
+    assert len(said(user="bob", team="visoin")) == 2
+    assert said() == said(user="zoe", class_name="L4") == said(team="nlp") == said(role="student") == []
+
+
 def test_nothing_told_and_no_policy(new_place) -> None:
     """No transition is no zero, and no policy is no quota."""
     desk = Desk(new_place("bare.db"))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from control_plane import ControlPlane
 from gpuledger.model.moments import HOUR_US
 from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations import reserved_windows
@@ -14,13 +11,6 @@ from gpuledger.operations.reserved_windows import windows
 from reserved_oracle import microseconds
 
 EVERY_STORE = True
-
-
-@pytest.fixture
-def plane(new_place) -> Iterator[ControlPlane]:
-    made = ControlPlane(new_place("plane.db"))
-    yield made
-    made.ledger.close()
 
 
 @pytest.mark.parametrize(("events", "rows"), [(1, 1), (2, 3), (5, 100), (150_000, 2)])
@@ -60,3 +50,16 @@ def test_decades_without_time_have_no_hours(plane) -> None:
         assert len(told) == 2
         stepped += len(list(window.steps(1)))
     assert stepped
+
+
+@pytest.mark.parametrize("began", [1.25, 1.5, 2, 5])
+def test_what_began_after_the_last_heartbeat_takes_no_time_from_the_steps(plane, began) -> None:
+    """It ends before it begins, by any length: the steps of the others are what they are, and none is divided by 0."""
+    plane.run("counted", 0, 1, plane.placement())
+    plane.run("silent", began, None, plane.placement("n2"))
+    plane.beat(0.25)
+    (window,) = windows(plane.ledger, plane.ledger.marks(), plane.at(0), plane.at(8), cut_us=plane.at(8))
+    assert window.read.running_us(plane.at(0), plane.at(8)) == HOUR_US
+    assert [hour_us for hours in window.steps(100) for hour_us in hours] == [plane.at(0)]
+    assert plane.meter(9).corrections == ()
+    assert plane.held() == {(0, "counted", "n1"): 3600}

@@ -151,6 +151,25 @@ def test_in_a_gap_of_days_the_last_ones_seen_may_have_held_it(box) -> None:
     assert (one.service, "nobody had looked again" in one.doubt) == ("ollama", True)
 
 
+def test_what_an_agent_holds_back_is_not_written_and_hides_nobody(box) -> None:
+    """Its disk is full: now is its last look all the same, and who was alive at the last written one may still be."""
+    box.append(
+        box.device(0), box.naming(0, 60), box.looking(0, 60), box.named(7, 1, "ollama"), box.seen(7, 2, 60), minute=60
+    )
+    with OneAgent(box.place) as place:
+        teller = PulseTeller(host=box.host, interval_us=SECOND_US, say=place.tell)
+        teller.looked(box.at(60), True)
+        for minute in (60.1, 65):
+            teller.stuck(box.at(minute))
+        for asked_us in (None, box.at(65.01)):
+            report = smi(box.ledger, at_us=asked_us, now_us=box.at(65.01))
+            assert (report.at_us, report.devices[0].reason) == (box.at(65), "not-written")
+            assert report.devices[0].looked_us == box.at(60)
+            assert (only(report).service, "nobody had looked again" in only(report).doubt) == ("ollama", True)
+        late = smi(box.ledger, at_us=None, now_us=box.at(70))  # by then it has ended, and what it held back is lost
+        assert (late.at_us, late.devices[0].reason) == (box.at(70), "watch-gap")
+
+
 def test_a_process_seen_before_and_after_a_gap_may_have_held_it_meanwhile(box) -> None:
     """Nothing proves it, and nothing else is as likely."""
     box.append(

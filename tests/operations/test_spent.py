@@ -103,7 +103,7 @@ def test_corrections_of_final_hours_are_seen(plane) -> None:
     plane.tell("a", "stopped", 3)
     assert reader.hours(90) == reader.told(90) == 4
     correct(plane.ledger, why="log", by="al", since_us=plane.at(0), until_us=plane.at(10), is_done=True,
-            now_us=plane.at(90), writer="box.correct")  # fmt: skip
+            now_us=plane.at(90), writer="box.correct", pass_writer="box.meter")  # fmt: skip
     assert reader.hours(90) == reader.told(90) == 2
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from gpuledger.errors import Misconfigured
 from gpuledger.model.missing import Missing
-from gpuledger.model.rows import UsageRecord
+from gpuledger.model.rows import PolicyVersion, UsageRecord
 from gpuledger.model.usage import UsageReport
 from gpuledger.operations.apply import apply
 from gpuledger.operations.meter import meter
-from gpuledger.operations.usage import usage, window
+from gpuledger.operations.usage import understood, usage, window
 
 EVERY_STORE = True
 
@@ -180,3 +180,25 @@ def test_what_cannot_be_asked_is_refused(box, words: dict[str, Any], code: str) 
     with pytest.raises(Misconfigured) as refused:
         asked(box, **words)
     assert (refused.value.code, bool(refused.value.hint)) == (code, True)
+
+
+def test_a_policy_document_is_read_once() -> None:
+    """However often it is asked for; another document, or another moment of its application, is read."""
+
+    def row(version: int, document: str, applied_at_us: int = 1) -> PolicyVersion:
+        return PolicyVersion(
+            version=version,
+            effective_from_us=version,
+            applied_at_us=applied_at_us,
+            document=document,
+            document_hash="h",
+        )
+
+    teams = [f"owners: {{users: {{al: {{team: {team}}}}}}}" for team in ("vision", "nlp")]
+    first = understood([row(1, teams[0]), row(2, teams[1])], now_us=1)
+    again = understood([row(2, teams[1]), row(1, teams[0]), row(3, teams[0], applied_at_us=2)], now_us=1)
+    assert [(since_us, policy.users["al"].team) for since_us, policy in first] == [(1, "vision"), (2, "nlp")]
+    assert [policy for _, policy in again] == [policy for _, policy in first]
+    assert all(now is before for (_, now), (_, before) in zip(again, first, strict=True))
+    ((_, later),) = understood([row(1, teams[0], applied_at_us=2)], now_us=2)
+    assert later is not first[0][1]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
-
-import pytest
 
 from control_plane import ControlPlane
 from gpuledger.model.meters import GPU_RESERVED
@@ -15,13 +12,6 @@ from gpuledger.model.rows import DeviceEvent
 from gpuledger.operations.usage_reserved import owned_times, usage_reserved
 
 EVERY_STORE = True
-
-
-@pytest.fixture
-def plane(new_place) -> Iterator[ControlPlane]:
-    made = ControlPlane(new_place("plane.db"))
-    yield made
-    made.ledger.close()
 
 
 def asked(plane: ControlPlane, since: float, until: float, *by: str, now: float = 100) -> ReservedReport:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pkgutil import resolve_name
+
 from gpuledger.ledger import Ledger
+from gpuledger.model.archive import Archive
 from gpuledger.model.lifecycle import Placement, State, Transition
-from gpuledger.model.rows import PolicyVersion
+from gpuledger.model.rows import PolicyVersion, Row
+from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations.transition import record_transitions
 from gpuledger.operations.workload_memory import Memory, forget_memory, memory_of
 
@@ -49,6 +53,55 @@ def test_a_text_that_another_forgot_is_not_used_again(box) -> None:
         other.forget(list(memory.texts))
     record_transitions(box.ledger, [step(box, "running", 2, user="bo")], writer="box.a", now_us=box.at(9))
     assert {text.user for text in box.ledger.texts().values()} == {"bo"}
+
+
+def test_until_when_time_is_closed_is_asked_again_once_more_left(box, monkeypatch) -> None:
+    """And not before: it is remembered, as the newest policy is."""
+    asked: list[str] = []
+
+    def listened(name: str) -> None:
+        whole = f"gpuledger.operations.workload_memory.{name}"
+        call = resolve_name(whole)
+        monkeypatch.setattr(whole, lambda connection: asked.append(name) or call(connection))
+
+    listened("archived_until")
+    listened("workloads.newest_policy")
+    record_transitions(box.ledger, [step(box, "provisioning", 1)], writer="box.a", now_us=box.at(9))
+    memory = memory_of(box.ledger)
+
+    def looks(row: Row) -> int:
+        """What is known once another has written a row."""
+        asked.clear()
+        with Ledger.open(box.place, mode="append") as other:
+            other.append([row], writer="box.b", at_us=1)
+        memory.catch_up()
+        memory.teams_in_force(box.ledger, box.at(9))
+        return memory.archived_until()
+
+    def event(workload: str) -> WorkloadEvent:
+        return WorkloadEvent(
+            workload=workload,
+            event_id="1",
+            sequence=1,
+            state="pending",
+            at_us=1,
+            recorded_at_us=1,
+            source="s",
+            subject="",
+        )
+
+    assert looks(event("u")) == 0
+    assert looks(event("v")) == 0
+    assert asked == []
+    gone = Archive(
+        archived_at_us=1, before_us=77, month="2026-01", rows_of="event", row_count=1, first_us=1, last_us=2,
+        writers="{}", rows_hash="h", file_name="f", file_hash="g", folder="/srv",
+    )  # fmt: skip
+    assert looks(gone) == 77
+    assert asked == ["archived_until"]
+    policy = PolicyVersion(version=1, effective_from_us=1, applied_at_us=1, document="{}", document_hash="h")
+    assert looks(policy) == 77
+    assert asked == ["workloads.newest_policy"]
 
 
 def test_the_teams_in_force_are_those_of_the_newest_version_in_effect(box) -> None:

@@ -61,11 +61,25 @@ def test_the_statement_and_the_plain_rule_agree(told: list[tuple[State, int, str
     assert stated(events) == expected
 
 
-def stated(events: list[WorkloadEvent]) -> dict[tuple[int, str], int]:
-    """What the statement says."""
+def test_the_hour_of_an_edge_is_found_before_1970_too() -> None:
+    """Remainders of negative numbers are negative: an interval over the turn of 1970 has the time of both its ends."""
+    events = [
+        WorkloadEvent(
+            workload="w", event_id=str(number), sequence=number, state=state, at_us=at_us, recorded_at_us=0,
+            source="ctl", subject="k", placement="p",
+        )
+        for number, (state, at_us) in enumerate(
+            [("provisioning", -2 * HOUR_US), ("running", -HOUR_US - 7), ("stopped", 5)], 1
+        )
+    ]  # fmt: skip
+    assert stated(events, first_hour=-3) == {(-2 * HOUR_US, "p"): 7, (-HOUR_US, "p"): HOUR_US, (0, "p"): 5}
+
+
+def stated(events: list[WorkloadEvent], *, first_hour: int = 0) -> dict[tuple[int, str], int]:
+    """What the statement says of some hours, from one of them on."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(TABLES)
-        hours = [(hour * HOUR_US, (hour + 1) * HOUR_US) for hour in range(HOURS)]
+        connection.executescript(TABLES.replace("'w', 0, 0", f"'w', {first_hour * HOUR_US}, {first_hour * HOUR_US}"))
+        hours = [(hour * HOUR_US, (hour + 1) * HOUR_US) for hour in range(first_hour, HOURS)]
         connection.executemany("INSERT INTO metered_hour VALUES (?, ?)", hours)
         rows = [
             ("a", e.sequence, e.workload, e.event_id, e.sequence, e.state, e.at_us, 0, e.source, 0, e.subject, "",

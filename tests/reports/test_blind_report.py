@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -76,6 +77,17 @@ def test_no_figure_is_cut_at_any_width(blind: BlindReport, printed, width: int) 
         assert figure in text
 
 
+def test_what_looks_said_of_a_span_stands_with_it(blind: BlindReport, printed) -> None:
+    """Behind its times, in the same line, and in every format."""
+    (span,) = blind.unknown
+    told = replace(blind, unknown=(replace(span, detail="opened by pid 77\nof which nothing is listed"),))
+    text = " ".join(printed(blind_report.to_table(told)).split())
+    assert "to 2026-07-27T02:34:00Z: opened by pid 77\\nof which nothing is listed" in text
+    assert blind_report.to_json(told)["unknown"][0]["detail"] == told.unknown[0].detail
+    first, second, *_ = csv.DictReader(io.StringIO(blind_report.to_csv(told)))
+    assert (first["detail"], second["detail"]) == (told.unknown[0].detail, "")
+
+
 def test_json_holds_exact_odds(blind: BlindReport) -> None:
     """Chances are fractions; contexts seen once are counted."""
     document = json.loads(json.dumps(blind_report.to_json(blind)))
@@ -123,4 +135,4 @@ def test_nothing_known_and_nothing_unnamed(day_fields: dict, printed) -> None:
     named = BlindReport(**empty, total_ms=5000, watched=Watched(seconds=9, of=9))
     assert "Not named  nothing of 5 s context time" in printed(blind_report.to_table(named))
     idle = BlindReport(**empty, total_ms=0, watched=Watched(seconds=9, of=9))
-    assert "Not named" in printed(blind_report.to_table(idle))
+    assert "Not named  nothing: no context time is known" in printed(blind_report.to_table(idle))

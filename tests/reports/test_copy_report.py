@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -30,3 +31,14 @@ def test_scripts_get_numbers() -> None:
     assert to_json(REPORT)["rows"] == 1167
     (row,) = csv.DictReader(io.StringIO(to_csv(REPORT)))
     assert (row["from"], row["rows"], row["root"]) == ("/l.db", "1167", "ab" * 32)
+
+
+def test_before_the_first_seal_there_is_no_root() -> None:
+    """Nothing rather than an empty text, and said so for eyes."""
+    unsealed = replace(REPORT, root="")
+    assert to_json(unsealed)["root"] is None
+    console = Console(width=200, file=io.StringIO())
+    console.print(to_table(unsealed))
+    assert "nothing is sealed yet, so there is no root" in console.file.getvalue()  # type: ignore[attr-defined]
+    (row,) = csv.DictReader(io.StringIO(to_csv(unsealed)))
+    assert row["root"] == ""

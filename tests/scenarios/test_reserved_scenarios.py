@@ -118,7 +118,7 @@ class Story(ControlPlane):
         elif what == "correct":
             report = correct(
                 self.ledger, why=words["why"], by=words["by"], since_us=self.at(-9999), until_us=at_us, is_done=True,
-                now_us=at_us, writer="box.correct",
+                now_us=at_us, writer="box.correct", pass_writer="box.meter",
             )  # fmt: skip
             for row in report.corrections:
                 yield self.line(time, "correction", row.hour_us, row.device, row.subject, row.delta, row.reason)

@@ -9,6 +9,7 @@ import pytest
 
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import iso
 from gpuledger.model.readings import DeviceReading, FinishedRow, LivingContext, Named, NamesLook, Opened, Reading
 from gpuledger.model.rows import DeviceEvent, DriverRecord, ProcessIdentity, Row, Sighting, Watch
 from gpuledger.watching.memory import Beat, Memory
@@ -547,7 +548,8 @@ def test_how_the_clocks_stand_is_a_row_at_first_and_at_every_step() -> None:
         watching.look(second, reading(), boot_second=boot)
     watching.look(3600, reading(), boot_second=3)
     clocks = [row for row in watching.rows if isinstance(row, Watch) and row.source == "clock"]
+    booted = [T0 - 10**9 + ahead * SECOND for ahead in (0, 3597)]
     assert [(row.detail, row.readings, row.since_us == row.until_us) for row in clocks] == [
-        (f"the wall clock is {T0 - 10**9 + ahead * SECOND} us ahead of the boot-time clock", 0, True)
-        for ahead in (0, 3597)
+        (f"by the wall clock the machine booted at {iso(us)}, {us} us ahead of the boot-time clock", 0, True)
+        for us in booted
     ]

@@ -166,8 +166,10 @@ def _bad_usage(error: Any, words: list[str]) -> Misconfigured:
     """The parser's own error as one of ours."""
     named = [verb for word in words for verb, _ in VERBS if word == verb.split()[0]]
     verb = next((verb for verb in named if set(verb.split()) <= set(words)), named[0] if named else "")
-    hint = " ".join(["gpuledger", *verb.split(), "--help"])
-    return Misconfigured("bad-usage", _sentence(error), hint=hint)
+    said = _sentence(error)
+    wanted = re.match(r"no such option: --(json|csv|table)\b", said)
+    hint = " ".join(["gpuledger", *verb.split(), f"--format {wanted[1]}" if wanted else "--help"])
+    return Misconfigured("bad-usage", said, hint=hint)
 
 
 _KINDS = {"a valid integer": "a whole number"}

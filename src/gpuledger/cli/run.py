@@ -126,5 +126,5 @@ def _print(session: Session, made: Receipt) -> None:
     if session.format is Format.JSON:
         session.err.file.write(json.dumps(receipt_report.to_json(made)) + "\n")
     else:
-        session.err.print(receipt_report.to_table(made))
+        session.show(receipt_report.to_table(made), on=session.err)
     session.err.file.flush()

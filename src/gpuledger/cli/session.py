@@ -185,13 +185,15 @@ class Session:
                 raise Misconfigured("no-csv", "this view is a tree, not rows", hint="use --format json")
             sys.stdout.write(as_csv())
         else:
-            self._show(table(), whole_lines=whole_lines)
+            self.show(table(), whole_lines=whole_lines)
 
-    def _show(self, shown: RenderableType, *, whole_lines: bool) -> None:
-        if self.out.is_terminal:
-            self.out.print(shown)
+    def show(self, shown: RenderableType, *, on: Console | None = None, whole_lines: bool = False) -> None:
+        """Print something for eyes on stdout, or on another console; in a file its lines end where their words do."""
+        console = on or self.out
+        if console.is_terminal:
+            console.print(shown)
             return
-        pipe = Console(width=_ENDLESS, highlight=False) if whole_lines else self.out
+        pipe = Console(width=_ENDLESS, highlight=False) if whole_lines else console
         with pipe.capture() as captured:
             pipe.print(shown)
-        sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+        console.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpuledger.cli.archived import ArchiveOption, lay_archive
+from gpuledger.cli.archived import ArchiveOption, archive_under
 from gpuledger.cli.options import (
     ConfigOption,
     FormatOption,
@@ -48,9 +48,9 @@ def command(
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
     at_us = session.moment_or_none(at)
     with session.read() as opened:
-        if at_us is not None and archived_between(opened, at_us, at_us + 1):
-            lay_archive(session, opened, archive)
-        report = smi(opened, at_us=at_us, now_us=session.now_us)
+        left = [] if at_us is None else archived_between(opened, at_us, at_us + 1)
+        with archive_under(session, opened, archive, is_needed=bool(left)):
+            report = smi(opened, at_us=at_us, now_us=session.now_us)
     session.answer(
         table=lambda: smi_report.to_table(report),
         as_json=lambda: smi_report.to_json(report),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gpuledger.cli.archived import lay_archive
+from gpuledger.cli.archived import archive_under
 from gpuledger.cli.session import Session
 from gpuledger.errors import Unavailable
 from gpuledger.ledger.store import Ledger
@@ -22,7 +23,7 @@ MeterOption = Annotated[
 
 @contextmanager
 def windowed(
-    session: Session, since: str | None, until: str | None, *, meter: str = ""
+    session: Session, since: str | None, until: str | None, *, meter: str = "", archive: Path | None = None
 ) -> Iterator[tuple[Ledger, int, int]]:
     """The ledger with the window asked for, microseconds UTC: ``[since_us, until_us)``.
 
@@ -31,10 +32,12 @@ def windowed(
         since: ``--since`` as typed; None where it was not.
         until: ``--until`` as typed; None where it was not.
         meter: what is asked about, where it is one meter: evidence of reserved time begins elsewhere.
+        archive: where archived evidence lies, as typed; None where it was not.
 
     Raises:
         Misconfigured: ``bad-time``; ``empty-window`` when it ends before it begins.
         Unavailable: ``archive-missing``, where the archive that an edge needs is not at hand.
+        Corrupt: ``archive-damaged``, where a file of it is not what left the ledger.
     """
     since_asked, until_asked = session.moment_or_none(since), session.moment_or_none(until)
     with session.read() as ledger:
@@ -42,7 +45,10 @@ def windowed(
         try:
             asked = window(ledger, since=since_asked, until=until_asked, now_us=session.now_us, reserved=is_reserved)
         except Unavailable as error:
-            if error.code != "archive-missing" or not lay_archive(session, ledger, None).is_whole:
+            if error.code != "archive-missing":
                 raise
-            asked = window(ledger, since=since_asked, until=until_asked, now_us=session.now_us, reserved=is_reserved)
+            with archive_under(session, ledger, archive):
+                asked = window(
+                    ledger, since=since_asked, until=until_asked, now_us=session.now_us, reserved=is_reserved
+                )
         yield ledger, *asked

@@ -308,7 +308,14 @@ class OneAgent:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 told = f"{self._path}: {error.strerror}"
                 raise Unavailable("ledger-full", told, hint=f"df -h {self._path.parent}") from None
-            raise Unavailable("ledger-permission", f"{self._path}: {error.strerror}", hint="check --ledger") from None
+            if error.errno == errno.EROFS:
+                told = f"{self._path.parent} lies on a file system that is read-only here"
+                raise Unavailable("ledger-read-only", told, hint="--ledger with a place that can be written") from None
+            raise Unavailable(
+                "ledger-permission",
+                f"{self._path}: {error.strerror}",
+                hint="--ledger with a place that you may write, or sudo",
+            ) from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
 from gpuledger.model.outcomes import Applied
 from gpuledger.model.policy import Policy
-from gpuledger.model.problem import Problem
+from gpuledger.model.problem import Problem, unknown_name
 from gpuledger.model.quotas import EACH, Scope
-from gpuledger.model.rows import PolicyVersion
+from gpuledger.model.rows import DeviceEvent, PolicyVersion
+from gpuledger.model.workload_rows import PlacementRow
 from gpuledger.operations.reading_files import read_text
 from gpuledger.sources import policy_file
 
@@ -23,7 +25,7 @@ def apply(open_ledger: Callable[[], Ledger], path: Path, *, now_us: int, writer:
     Raises:
         BadInput: a document that cannot be understood, with its line; the ledger is then not even opened.
     """
-    document = read_text(path)
+    document = read_text(path, hint="give the policy: one YAML document in UTF-8")
     policy, problems = policy_file.parse(document, path=str(path), now_us=now_us)
     digest = hashlib.sha256(document.encode()).hexdigest()
     with open_ledger() as ledger:
@@ -48,6 +50,7 @@ def apply(open_ledger: Callable[[], Ledger], path: Path, *, now_us: int, writer:
         appended = ledger.append_made(next_version, writer=writer, at_us=now_us, are_new=True)
         row = last if appended is None else appended.added[0]
         assert isinstance(row, PolicyVersion)
+        unmet = tuple(_of_no_class(policy, ledger, str(path)))
     return Applied(
         version=row,
         changed=appended is not None,
@@ -57,16 +60,34 @@ def apply(open_ledger: Callable[[], Ledger], path: Path, *, now_us: int, writer:
         hosts=len(policy.hosts),
         quotas=len(policy.quotas),
         accounts=0 if isinstance(policy.shares, Missing) else len(list(policy.shares.every_account())),
-        problems=(*problems, *_of_nobody(policy, str(path))),
+        problems=(*problems, *_of_nobody(policy, str(path)), *unmet),
     )
 
 
+def _of_no_class(policy: Policy, ledger: Ledger, path: str) -> Iterator[Problem]:
+    """Patterns of classes, of quotas and weights, that fit none there is so far: ``H100`` fits no ``H100-80GB``."""
+    patterns = {quota.class_glob: "quotas" for quota in policy.quotas if quota.class_glob}
+    if not isinstance(policy.shares, Missing):
+        patterns |= dict.fromkeys((pattern for pattern, _ in policy.shares.class_weights), "class_weights")
+    if not patterns:
+        return
+    known = {row.class_name for row in ledger.scan(PlacementRow)} | {row.class_name for row in ledger.scan(DeviceEvent)}
+    for pattern, where in patterns.items():
+        if known and not any(fnmatchcase(name, pattern) for name in known):
+            told = unknown_name("class", pattern, known).message
+            message = f"{told}; `{where}` with it count nothing so far"
+            yield Problem(code="class-of-nothing", message=message, where=path)
+
+
 def _of_nobody(policy: Policy, path: str) -> Iterator[Problem]:
-    """Quotas whose role or team nobody has: a slip of the pen would limit nobody, and nothing else would show it."""
-    roles = {role for user in policy.users.values() for role in user.roles}
-    for quota in policy.quotas:
-        known = roles if quota.scope is Scope.ROLE else policy.teams if quota.scope is Scope.TEAM else None
-        if known is not None and quota.name not in (EACH, *known):
+    """Quotas whose role or team nobody has: a slip of the pen would limit nobody, and nothing else would show it.
+
+    Where the policy lists no team at all everybody may name their own, so that none is known to be nobody's.
+    """
+    roles = frozenset(role for user in policy.users.values() for role in user.roles)
+    listed = {Scope.ROLE: roles} | ({Scope.TEAM: policy.teams} if policy.teams else {})
+    for quota in {(quota.scope, quota.name): quota for quota in policy.quotas}.values():
+        if quota.scope in listed and quota.name not in (EACH, *listed[quota.scope]):
             yield Problem(
                 code="quota-of-nobody",
                 message=f"the policy gives nobody the {quota.scope} {quota.name!r}, so its quota binds nobody",

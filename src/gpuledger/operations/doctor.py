@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,15 +11,19 @@ from gpuledger.errors import GpuledgerError, Unavailable
 from gpuledger.ledger.places import SYSTEM_LEDGER, Place, is_there
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.checks import Check, DoctorReport, Verdict
-from gpuledger.model.durations import several
+from gpuledger.model.durations import duration_us, several
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US, SECOND_US, iso
 from gpuledger.model.readings import DeviceReading
 from gpuledger.model.rows import Watch
+from gpuledger.operations.pulse import Pulse, hear
 from gpuledger.operations.start_agent import METHODS, best_method, choose_source
 from gpuledger.sources import procfs
 
 _QUIET_US = 10 * MINUTE_US
+"""An agent whose pulse cannot be read writes every few minutes; longer without a word is trouble."""
+_SLACK_US = 10 * SECOND_US
+"""A look can be late on a busy machine."""
 
 
 def doctor(*, host: str, place: Place, now_us: int) -> DoctorReport:
@@ -153,20 +158,42 @@ def _ledger(path: Place, host: str, now_us: int) -> Iterator[Check]:
         return
     try:
         with Ledger.open(path, mode="read") as ledger:
-            last = _last_look(ledger, host)
+            last, pulse = _last_look(ledger, host), hear(ledger, now_us=now_us)
             yield Check(name="ledger", verdict=Verdict.OK, sentence=f"{path} can be read")
     except GpuledgerError as error:
         yield Check(name="ledger", verdict=Verdict.FOUND, sentence=error.message, hint=error.hint)
         return
-    if isinstance(last, Missing):
-        yield Check(
+    yield _agent(path, host, last, pulse if pulse is not None and pulse.host == host else None, now_us)
+
+
+def _agent(place: Place, host: str, last: Watch | Missing, pulse: Pulse | None, now_us: int) -> Check:
+    """Whether an agent looks, and writes what it sees: by its pulse, and where none is told by what it wrote last."""
+    if pulse is not None and pulse.stuck_us:
+        return Check(
+            name="agent",
+            verdict=Verdict.FOUND,
+            sentence=f"it looks, and since {iso(pulse.stuck_since_us)} it cannot write what it sees: it keeps that",
+            hint=f"df -h {shlex.quote(str(place.parent))}   (a full disk is the usual cause; the agent says which)"
+            if isinstance(place, Path)
+            else "look after the server (the agent says why it cannot write)",
+        )
+    if pulse is not None and pulse.is_beating(now_us - _SLACK_US):
+        every = f"it looks every {duration_us(pulse.interval_us)}, last at {iso(pulse.looked_us)}"
+        if pulse.answered:
+            return Check(name="agent", verdict=Verdict.OK, sentence=every)
+        return Check(
+            name="agent", verdict=Verdict.FOUND, sentence=f"{every}, and the driver does not answer it",
+            hint="nvidia-smi   (if it answers: start the agent again)",
+        )  # fmt: skip
+    if pulse is None and isinstance(last, Missing):
+        return Check(
             name="agent", verdict=Verdict.FOUND, sentence=f"no agent has looked at {host} yet", hint="gpuledger agent"
         )
-    elif now_us - last.until_us > _QUIET_US:
-        ago_s = (now_us - last.until_us) // SECOND_US
-        yield Check(
-            name="agent", verdict=Verdict.FOUND, sentence=f"the last look was at {iso(last.until_us)}, {ago_s} s ago",
-            hint="gpuledger agent",
-        )  # fmt: skip
-    else:
-        yield Check(name="agent", verdict=Verdict.OK, sentence=f"last look written at {iso(last.until_us)}")
+    looked_us = max(0 if isinstance(last, Missing) else last.until_us, 0 if pulse is None else pulse.looked_us)
+    if pulse is None and now_us - looked_us <= _QUIET_US:
+        return Check(name="agent", verdict=Verdict.OK, sentence=f"last look written at {iso(looked_us)}")
+    return Check(
+        name="agent", verdict=Verdict.FOUND,
+        sentence=f"none looks now: the last look was at {iso(looked_us)}, {duration_us(now_us - looked_us)} ago",
+        hint="gpuledger agent",
+    )  # fmt: skip

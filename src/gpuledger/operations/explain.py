@@ -162,7 +162,7 @@ class _Way:
         total = sum(piece.quantity for piece in found)
         return (
             Explanation(
-                title=f"not recorded yet, derived at once: {iso(since_us)} to {iso(until_us)}",
+                title=f"not recorded, or cut by the window; derived at once: {iso(since_us)} to {iso(until_us)}",
                 figures=(("quantity", total), ("contexts", len(behind))),
                 children=tuple(self._contexts(behind)),
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from gpuledger.accounting.forgetting import NEVER_READ, chosen, lines, still_named
+from gpuledger.accounting.forgetting import NEVER_READ, chosen, lines, still_named, unknown_names
 from gpuledger.accounting.owners import Naming
 from gpuledger.errors import Misconfigured
 from gpuledger.ledger.reserved import reading
@@ -64,7 +64,7 @@ def forget(
     read_us, seen_us = _last_seen(ledger, choice.before_us, now_us)
     keys = chosen(choice, texts, naming, seen_us, now_us=now_us)
     dropped, left = _drop(ledger, keys, host=host, writer=writer, now_us=now_us) if done else (0, "")
-    problems = list(still_named(choice, versions))
+    problems = [*unknown_names(choice, texts, naming, now_us=now_us), *still_named(choice, versions)]
     if left:
         problems.append(Problem(code="left-in-server", message=left))
     return ForgetReport(

@@ -8,6 +8,7 @@ meanwhile. A ledger stays in the thread that opened it.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import threading
 import traceback
@@ -20,20 +21,23 @@ from gpuledger.clock import Clock
 from gpuledger.errors import GpuledgerError, Refused, Unavailable
 from gpuledger.ledger.places import Place, is_there
 from gpuledger.ledger.store import Ledger
-from gpuledger.model.missing import Missing
 from gpuledger.model.receipt import Watcher as Looker
 from gpuledger.operations.agent import OneAgent, Source
 from gpuledger.operations.pulse import Pulse, PulseTeller, hear
 from gpuledger.operations.start_agent import choose_source, choose_watcher, start
 from gpuledger.sources.watchers import Watcher
 
-_UNREADABLE = Missing("the ledger cannot be read")
 _BORNE = ("driver-unreachable", "watch-ended")
 """Why this process may not look, and the command runs all the same."""
-_UNSTORED = ("ledger-full", "ledger-io")
+_UNSTORED = ("ledger-full", "ledger-io", "ledger-unreachable")
 """Why nothing can be written: the command runs all the same, and what is seen of it is kept for its receipt only."""
+_READ_ONLY = "ledger-read-only"
+"""As above, unless an agent is heard that writes there: a container can have the ledger mounted to read only."""
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it, for this user alone
 """A file system in memory, on every Linux: it is there when the disk is full."""
+_PREFIX = "gpuledger-run-"
+_LEFT_S = 60
+"""A place of a run's own that is older and that nobody holds was left by a run that was killed."""
 _ASK_AGAIN_S = 1.0
 _STOP_S = 10.0
 """How long the last look may take before it is left alone: a driver that hangs holds nobody back."""
@@ -119,7 +123,7 @@ class OwnWatch:
                 try:
                     self._look()
                 except (Refused, Unavailable) as refused:
-                    if refused.code in _UNSTORED and self.unstored is None and not self.ready.is_set():
+                    if self._is_unstored(refused):
                         self._step_aside(refused)
                         continue
                     self._stand_by(refused)
@@ -139,21 +143,38 @@ class OwnWatch:
         """Somebody else has the place, or may have it: this process asks again later; anything else is raised."""
         if refused.code == "agent-running":
             self.looker, self.trouble = Looker.AGENT, None
-        elif refused.code == "ledger-permission" and (pulse := self._pulse()) is not _UNREADABLE:
-            is_beating = isinstance(pulse, Pulse) and pulse.is_beating(self._clock.now_us())
+        elif refused.code in ("ledger-permission", _READ_ONLY):
+            pulse = self._pulse(refused)
+            is_beating = pulse is not None and pulse.is_beating(self._clock.now_us())
             told = f"no agent looks, and this user may not write the ledger to look itself ({refused.message})"
             self.looker = Looker.AGENT if is_beating else Looker.NOBODY
             self.trouble = None if is_beating else Unavailable(refused.code, told, hint=refused.hint)
         else:
             raise refused
 
-    def _pulse(self) -> Pulse | Missing | None:
-        """The pulse of an agent whose lock this user may not ask for; Missing where not even the ledger can be read."""
+    def _is_unstored(self, refused: Refused | Unavailable) -> bool:
+        """Whether nothing can be written, and nobody else looks: what is read-only here need not be for an agent."""
+        if refused.code not in (*_UNSTORED, _READ_ONLY) or self.unstored is not None or self.ready.is_set():
+            return False
+        if refused.code != _READ_ONLY:
+            return True
+        try:
+            pulse = self._pulse(refused)
+        except GpuledgerError:
+            return True
+        return pulse is None or not pulse.is_beating(self._clock.now_us())
+
+    def _pulse(self, refused: Refused | Unavailable) -> Pulse | None:
+        """The pulse of an agent whose lock this user may not ask for.
+
+        Raises:
+            GpuledgerError: the ledger cannot be read either, and why; ``refused`` where there is none.
+        """
         try:
             with Ledger.open(self._plan.ledger, mode="read") as ledger:
                 return hear(ledger, now_us=self._clock.now_us())
-        except GpuledgerError:
-            return _UNREADABLE
+        except GpuledgerError as error:
+            raise (refused if error.code == "no-ledger" else error) from None
 
     def _give_up(self, error: GpuledgerError) -> None:
         """Nobody looks: borne where at least the ledger can be read, or there is none and no driver to fill it."""
@@ -167,8 +188,10 @@ class OwnWatch:
         """The ledger cannot be written: go on in a ledger of this run's own, which goes with it."""
         self.unstored = error
         folder = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+        if folder is not None:
+            _clear(folder, older_than_s=self._clock.now_us() / 1_000_000 - _LEFT_S)
         try:
-            self._aside = tempfile.TemporaryDirectory(prefix="gpuledger-run-", dir=folder)
+            self._aside = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=folder)
         except OSError:  # nowhere is room: then nobody looks, and the receipt says so
             raise error from None
         self.place = Path(self._aside.name) / "ledger.db"
@@ -220,6 +243,17 @@ class OwnWatch:
         pulse.looked(at_us, answered)
         self.looks_us = [*self.looks_us[-7:], at_us]
         self.ready.set()
+
+
+def _clear(folder: Path, *, older_than_s: float) -> None:
+    """Remove what runs that were killed have left in memory; not what somebody works in, or may have just begun."""
+    for left in folder.glob(f"{_PREFIX}*"):
+        try:
+            if left.stat().st_mtime < older_than_s:
+                with OneAgent(left / "ledger.db"):
+                    shutil.rmtree(left)
+        except (OSError, Refused, Unavailable):
+            continue  # another user's, or in use
 
 
 def _reading_trouble(path: Place) -> GpuledgerError | None:

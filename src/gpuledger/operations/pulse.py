@@ -54,9 +54,14 @@ class Pulse:
     stuck_since_us: int = 0
     stuck_us: int = 0
 
+    @property
+    def told_us(self) -> int:
+        """The last look of all, whether it is written or kept until it can be."""
+        return max(self.looked_us, self.stuck_us)
+
     def is_beating(self, now_us: int) -> bool:
         """Whether the next look is still to be waited for: now is then as good as the last look."""
-        return now_us - self.looked_us <= _BEATS * self.interval_us
+        return now_us - self.told_us <= _BEATS * self.interval_us
 
 
 class PulseTeller:

@@ -40,11 +40,24 @@ from gpuledger.sources.own_cgroup import OwnCgroup
 from gpuledger.sources.procfs import boot_id
 from gpuledger.sources.redaction import redact
 
-FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-"""Signals to this process that are meant for the command."""
+_ITS_OWN = frozenset(
+    {
+        *(signal.SIGKILL, signal.SIGSTOP),  # nobody can hold them back
+        *(signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGURG, signal.SIGWINCH),
+        *(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT),
+        *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS, signal.SIGABRT),
+    }
+)
+"""What befalls this process alone: faults, job control, and what the kernel tells it of its own files and children."""
 
 FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 """Signals that a terminal sends to the command too; forwarded only where a process sent them."""
+
+FORWARDED = signal.valid_signals() - _ITS_OWN - {*FROM_THE_TERMINAL}
+"""Signals to this process that are meant for the command: all that would end this process and leave it running.
+
+Batch systems warn by SIGUSR1, SIGXCPU or a real-time signal as often as by SIGTERM.
+"""
 
 _HEARD = frozenset((*FORWARDED, *FROM_THE_TERMINAL, signal.SIGCHLD))
 _BY_THE_KERNEL = 0x80

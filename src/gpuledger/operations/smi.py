@@ -27,8 +27,8 @@ from gpuledger.operations.living import present_evidence
 from gpuledger.operations.pulse import hear, unwritten_watches
 from gpuledger.operations.usage import policies
 
-_UNREAD = (UnknownReason.DEVICE_LOST, UnknownReason.DRIVER_UNREACHABLE)
-"""What a look says that did not see the living."""
+_UNREAD = (UnknownReason.DEVICE_LOST, UnknownReason.DRIVER_UNREACHABLE, UnknownReason.NOT_WRITTEN)
+"""What a look says that did not see the living, or has not told yet whom it saw."""
 _RECENT_WATCHES = 16
 _EVIDENCE = (DriverRecord, Sighting, Watch)
 
@@ -85,8 +85,8 @@ def _moment(ledger: Ledger, at_us: int | None, hosts: set[str], now_us: int) -> 
             hint="--at takes a past moment: 2026-11-29T14:00Z, today, 2h",
         )
     pulse = hear(ledger, now_us=now_us)
-    if pulse is not None and pulse.is_beating(now_us) and (at_us is None or at_us > pulse.looked_us):
-        return pulse.looked_us
+    if pulse is not None and pulse.is_beating(now_us) and (at_us is None or at_us > pulse.told_us):
+        return pulse.told_us
     if at_us is not None:
         return at_us
     last_us = ledger.last_moment(_EVIDENCE)

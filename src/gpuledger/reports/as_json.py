@@ -59,8 +59,8 @@ def unsettled(quantity: int | Missing, rows: Iterable[UnsettledRow]) -> Json:
     }
 
 
-def unknown(spans: Iterable[UnknownSpan]) -> Json:
-    """``[{reason, host, device, since, until, seconds}]``."""
+def unknown(spans: Iterable[UnknownSpan], *, detailed: bool = False) -> Json:
+    """``[{reason, host, device, since, until, seconds}]``, and ``detail`` where looks were asked for it."""
     return [
         {
             "reason": span.reason,
@@ -69,6 +69,7 @@ def unknown(spans: Iterable[UnknownSpan]) -> Json:
             "since": iso(span.since_us),
             "until": iso(span.until_us),
             "seconds": span.seconds,
+            **({"detail": span.detail} if detailed else {}),
         }
         for span in spans
     ]

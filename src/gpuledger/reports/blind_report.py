@@ -25,7 +25,7 @@ def to_json(report: BlindReport) -> dict[str, Json]:
     return {
         "since": iso(report.since_us),
         "until": iso(report.until_us),
-        "unknown": as_json.unknown(report.unknown),
+        "unknown": as_json.unknown(report.unknown, detailed=True),
         "reasons": [
             {
                 "reason": size.reason,
@@ -121,7 +121,9 @@ def to_csv(report: BlindReport) -> str:
         ["reserved", gap.reason, gap.what, "", "", "", iso(gap.since_us), iso(gap.until_us), gap.seconds, "s"]
         for gap in report.reserved
     ]
-    return as_csv.text(header, rows)
+    details = [span.detail for span in report.unknown]
+    details += [""] * (len(rows) - len(details))
+    return as_csv.text([*header, "detail"], [[*row, detail] for row, detail in zip(rows, details, strict=True)])
 
 
 def to_table(report: BlindReport, *, width: int = 100) -> RenderableType:
@@ -173,9 +175,8 @@ def _not_named(report: BlindReport) -> list[RenderableType]:
         return [heading("Not named", f"{UNKNOWN}: {total.reason}")]
     unnamed = sum(line.quantity for line in report.unattributed)
     if not report.unattributed:
-        return [
-            heading("Not named", f"nothing of {duration_ms(total)} context time") if total else heading("Not named")
-        ]
+        size = f"nothing of {duration_ms(total)} context time" if total else "nothing: no context time is known"
+        return [heading("Not named", size)]
     lines = report.unattributed
     shares = [percent(Fraction(line.quantity, total)) if total else "" for line in lines]
     grid = Fitted(

@@ -251,6 +251,8 @@ def _number(row: HoldersRow, number: int) -> Text:
 
 
 def _held(row: HoldersRow) -> Text:
+    if row.contexts == 0:
+        return Text()  # nobody holds it, and that is known
     return _known(row.held_us, lambda us: f">= {_span(us)}" if row.is_at_least else _span(us))
 
 

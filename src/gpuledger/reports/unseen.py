@@ -137,4 +137,6 @@ def _where(span: UnknownSpan) -> Text:
     line = Text(f"{duration_s(span.seconds)}  ")
     where = f"{span.host} {device_name(span.device)}".strip()
     line.append_text(cell(f"{where}  {iso(span.since_us)} to {iso(span.until_us)}", "dim"))
+    if span.detail:
+        line.append_text(cell(f": {span.detail}"))
     return line

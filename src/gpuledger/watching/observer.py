@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import CLOCK_TOLERANCE_US, hour_floor
+from gpuledger.model.moments import CLOCK_TOLERANCE_US, hour_floor, iso
 from gpuledger.model.readings import DeviceReading, LivingContext, Named, NamesLook, Reading
 from gpuledger.model.reasons import BY_EVENTS, UnknownReason
 from gpuledger.model.rows import Row, Sighting, Watch
@@ -173,9 +173,10 @@ class Observer:
 
     def _clocks(self, at_us: int, offset_us: int) -> Watch:
         """How the boot-time clock of events stands to the wall clock: a look of no length, when it is first known."""
+        told = f"by the wall clock the machine booted at {iso(offset_us)}, {offset_us} us ahead of the boot-time clock"
         return Watch(
             host=self._host, device="", source="clock", method="clock", interval_ms=0, since_us=at_us, until_us=at_us,
-            status="ok", readings=0, detail=f"the wall clock is {offset_us} us ahead of the boot-time clock",
+            status="ok", readings=0, detail=told,
         )  # fmt: skip
 
     def _watch(
