@@ -49,6 +49,17 @@ def test_work_on_none_of_the_pods() -> None:
     assert "pods-without-figures" not in struck(text)
 
 
+def test_pods_without_a_row_read_no_zero() -> None:
+    """One without a utilisation is not counted among them, and memory that no row tells is not 0."""
+    text = Exporter().device(util=87, used=20000).pod("a/x", util=0, used=8000).pod("a/y", used=7000)
+    (finding,) = struck(text.text())["work-not-on-pods"]
+    assert finding.message.startswith("1 pod with 8000 MiB read 0 % while the device reads 87 %")
+    assert finding.evidence == ("a/x: 0 %, 8000 MiB", "a/y: utilisation not told")
+    (finding,) = struck(text.pod("a/z", util=0).text())["work-not-on-pods"]
+    assert finding.message.startswith("2 pods with at least 8000 MiB read 0 % while the device reads 87 %")
+    assert finding.evidence == ("a/x: 0 %, 8000 MiB", "a/z: 0 %, memory not told", "a/y: utilisation not told")
+
+
 def test_work_on_the_server_of_mps() -> None:
     """Its pod is on the rows, and has what its clients did."""
     server = Exporter().pod("a/x", util=0, used=8000).pod("nvidia/mps-control-daemon-k", util=87, used=400)

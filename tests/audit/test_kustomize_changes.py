@@ -38,6 +38,18 @@ def node(text: str) -> Node:
         ("labelSelector: 'app==e,tier'", True),
         ("labelSelector: app=z", False),
         ("labelSelector: gone", False),
+        ("labelSelector: 'app in (z, e)'", True),
+        ("labelSelector: 'app in (z),tier'", False),
+        ("labelSelector: 'gone in (e)'", False),
+        ("labelSelector: 'app notin (z, y), tier = x'", True),
+        ("labelSelector: 'app notin (z,e)'", False),
+        ("labelSelector: 'gone notin (e)'", True),
+        ("labelSelector: app!=other", True),
+        ("labelSelector: app != e", False),
+        ("labelSelector: gone!=e", True),
+        ("labelSelector: '!gone,app'", True),
+        ("labelSelector: '!app'", False),
+        ("annotationSelector: '!any'", True),
         ("name: '['", False),
     ],
 )
@@ -47,6 +59,15 @@ def test_whom_a_patch_aims_at(target: str, aims: bool) -> None:
     ((patch,), wrong) = held_patches(document(text), {}, ".")
     assert patch.aims_at(node(OBJECT), "dcgm") is aims
     assert not wrong
+
+
+@pytest.mark.parametrize("selector", ["app > 1", "app in e", "app=e,", "app e", "app in (e"])
+def test_a_selector_that_cannot_be_read_is_told(selector: str) -> None:
+    """Its patch is not applied, and that is no silence."""
+    text = f"patches: [{{target: {{labelSelector: '{selector}'}}, patch: '[{{op: add, path: /a, value: 1}}]'}}]"
+    ((patch,), ((why, line),)) = held_patches(document(text), {}, ".")
+    assert not patch.aims_at(node(OBJECT), "dcgm")
+    assert (why, line) == (f"a patch of the labelSelector {selector!r} is not applied here", 1)
 
 
 def test_a_patch_without_a_target_aims_at_its_own_name() -> None:

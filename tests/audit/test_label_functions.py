@@ -57,3 +57,13 @@ def test_labels_can_be_taken_away() -> None:
 def test_matching_selects() -> None:
     """``label_match`` is a matcher."""
     assert LABEL_FUNCTIONS["label_match"](Branch(), ("", "pod", "a.*")).selects == (("pod", 'pod=~"a.*"'),)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "source", "is_pods"), [("(.+)", "gpu", False), ("(.*)", "rack", False), ("a(.+)", "gpu", True)]
+)
+def test_a_label_that_is_written_over_is_the_pods_no_more(pattern: str, source: str, is_pods: bool) -> None:
+    """Where the pattern always fits; where it can fail, what was there stays on some series."""
+    of_pod = LABEL_FUNCTIONS["label_replace"](Branch(), ("", "site", "$1", "pod", "(.*)"))
+    found = LABEL_FUNCTIONS["label_replace"](of_pod, ("", "site", "$1", source, pattern))
+    assert (dict(found.stands_for) == {"site": "pod"}) is is_pods

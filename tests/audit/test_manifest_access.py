@@ -83,7 +83,39 @@ def test_a_role_that_gathers_others() -> None:
     text = f"{gathers}---\n{part}---\n{BINDING}"
     assert access_to_pods(documents(Written(path="f", text=text))[0], "dcgm", "gpu").reading is Reading.ALLOWED
     text = text.replace("labels: {a: b}", "labels: {a: c}")
-    assert access_to_pods(documents(Written(path="f", text=text))[0], "dcgm", "gpu").reading is Reading.DENIED
+    assert access_to_pods(documents(Written(path="f", text=text))[0], "dcgm", "gpu").reading is Reading.UNSEEN
+
+
+def test_a_role_that_gathers_roles_of_the_cluster() -> None:
+    """Its rules are empty here, and roles that every cluster has may carry its label: that is no refusal."""
+    selector = "{matchLabels: {rbac.authorization.k8s.io/aggregate-to-view: 'true'}}"
+    gathers = f"kind: ClusterRole\nmetadata: {{name: r}}\naggregationRule: {{clusterRoleSelectors: [{selector}]}}\n"
+    access = access_to_pods(documents(Written(path="f", text=f"{gathers}rules: []\n---\n{BINDING}"))[0], "dcgm", "gpu")
+    assert (access.reading, access.why) == (Reading.UNSEEN, "ClusterRole r gathers roles that are not here")
+
+
+@pytest.mark.parametrize(
+    ("expression", "reading"),
+    [
+        ("{key: a, operator: In, values: [b, c]}", Reading.ALLOWED),
+        ("{key: a, operator: In, values: [c]}", Reading.UNSEEN),
+        ("{key: a, operator: NotIn, values: [c]}", Reading.ALLOWED),
+        ("{key: z, operator: NotIn, values: [c]}", Reading.ALLOWED),
+        ("{key: a, operator: NotIn, values: [b]}", Reading.UNSEEN),
+        ("{key: a, operator: Exists}", Reading.ALLOWED),
+        ("{key: z, operator: Exists}", Reading.UNSEEN),
+        ("{key: z, operator: DoesNotExist}", Reading.ALLOWED),
+        ("{key: a, operator: DoesNotExist}", Reading.UNSEEN),
+        ("{key: a, operator: Like, values: [b]}", Reading.UNSEEN),
+    ],
+)
+def test_roles_gathered_by_expressions(expression: str, reading: Reading) -> None:
+    """By themselves, and beside labels, where both must hold."""
+    part = ROLE.replace("{name: r}", "{name: part, labels: {a: b}}")
+    for selector in (f"matchExpressions: [{expression}]", f"matchLabels: {{a: b}}, matchExpressions: [{expression}]"):
+        rule = f"aggregationRule: {{clusterRoleSelectors: [{{{selector}}}]}}\n"
+        text = f"kind: ClusterRole\nmetadata: {{name: r}}\n{rule}---\n{part}---\n{BINDING}"
+        assert access_to_pods(documents(Written(path="f", text=text))[0], "dcgm", "gpu").reading is reading
 
 
 def test_an_account_of_that_name_elsewhere_is_told() -> None:

@@ -290,3 +290,20 @@ def test_a_release_that_pins_its_chart(chart: str, version: str, values: str, st
     """Where its values name no tag, the chart's version tells the exporter's."""
     found = verdicts(RELEASE % (chart, version, values)) & {"too-old", "version-unknown"}
     assert found == struck
+
+
+CONSTRAINT = "kind: SecurityContextConstraints\nmetadata: {name: restricted-v2}\ngroups: ['system:authenticated']\n"
+USES = (
+    "kind: RoleBinding\nmetadata: {name: b, namespace: gpu}\n"
+    "roleRef: {kind: ClusterRole, name: 'system:openshift:scc:privileged'}\n"
+    "subjects: [{kind: ServiceAccount, name: dcgm, namespace: gpu}]\n"
+)
+
+
+def test_a_constraint_that_is_not_here() -> None:
+    """The account may use it by a binding: whether its pods are made cannot be told, and is no error."""
+    assert verdicts(GOOD, CONSTRAINT) == {"constrained"}
+    (finding,) = audited(GOOD, CONSTRAINT, USES).findings
+    assert finding.check.verdict == "undecidable"
+    why = "ClusterRole system:openshift:scc:privileged lets it use privileged, which is not here"
+    assert finding.evidence == (f"OpenShift's constraint of its pods: {why}",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from unittest.mock import patch
 
+from control_plane import ControlPlane
 from gpuledger.ledger.duck import Duck
 from gpuledger.ledger.lake import Lake
 from gpuledger.ledger.lake_rule import LakeRule, files, placements
@@ -39,6 +40,22 @@ def test_parts_do_not_change_what_is_found(tmp_path: Path) -> None:
     months, unplaced_us, rows = answers[0]
     assert (months, unplaced_us) == (["2026-07", "2026-08"], 1_800_000_000)
     assert sum(row["quantity"] for row in rows) == 9000 + 6 * 3600
+
+
+def test_what_began_after_the_last_heartbeat_has_no_time_yet(tmp_path: Path) -> None:
+    """As in a ledger: not four hours less than none, which was once divided by."""
+    plane = ControlPlane(tmp_path / "a.db")
+    plane.run("done", 1, 2, plane.placement())
+    plane.beat(3)
+    plane.run("w", 7, None, plane.placement())
+    exported(plane, tmp_path / "lake", 20)
+    until_us = plane.at(12)
+    plane.ledger.close()
+    with Duck(tmp_path) as duck:
+        rule = LakeRule(Lake.open(tmp_path / "lake"), duck, until_us=until_us)
+        list(rule.find())
+        rows = [row for month in rule.months() for batch in rule.records(month) for row in batch.to_pylist()]
+    assert [(row["hour_us"], row["quantity"]) for row in rows] == [(plane.at(1), 3600)]
 
 
 def test_names_of_files_are_quoted() -> None:

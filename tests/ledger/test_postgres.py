@@ -16,6 +16,7 @@ from gpuledger.errors import GpuledgerError, Unavailable
 from gpuledger.ledger import Ledger, postgres, verify_ledger
 from gpuledger.ledger.places import Server
 from gpuledger.ledger.schema import SCHEMA_VERSION
+from gpuledger.model.identity import IdentityText
 from gpuledger.model.rows import Row, Watch
 from postgres_server import APPLICATION, OWNER, PASSWORD
 
@@ -147,6 +148,19 @@ def test_a_ledger_in_a_schema_of_its_own(postgres, make) -> None:
     with pytest.raises(GpuledgerError) as caught:
         bring_up_to_date(Server(postgres.url(OWNER, database) + "?options=-csearch_path%3Dnone"))
     assert caught.value.code == "no-schema"
+
+
+@pytest.mark.parametrize("told", ["client_encoding=latin1", "options=-cclient_encoding%3Dlatin1"])
+def test_no_url_chooses_the_encoding(place: str, make, told: str) -> None:
+    """Texts go to the server as UTF-8, past the driver: it is told so, whatever the URL says."""
+    text = IdentityText(exe="/opt/é日")
+    with Ledger.open(f"{place}?{told}", mode="append") as ledger:
+        assert postgres.driver_of(ledger.connection).info.parameter_status("client_encoding") == "UTF8"
+        key = ledger.key_of(text)
+        ledger.append([make.identity(text_key=key)], writer="w", at_us=1)
+    with Ledger.open(place, mode="read") as ledger:
+        assert ledger.texts() == {key: text}
+        assert verify_ledger(ledger) == []
 
 
 def test_text_is_ordered_by_its_bytes(place: str, make) -> None:
@@ -286,8 +300,6 @@ def test_scopes_in_any_order_never_lock_each_other_out(place: str, make) -> None
 
 def test_forgotten_text_is_gone_from_the_table_and_where_else_it_may_be_is_said(place: str, postgres, make) -> None:
     """The application cannot vacuum; the owner can, and does. Of the log and backups nobody can promise anything."""
-    from gpuledger.model.identity import IdentityText
-
     for url, pages in ((place, True), (postgres.url(OWNER, place.rpartition("/")[2]), False)):
         with Ledger.open(url, mode="append") as ledger:
             key = ledger.key_of(IdentityText(exe="/usr/bin/secret"), is_new=True)

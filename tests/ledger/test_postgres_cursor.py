@@ -73,6 +73,42 @@ def test_what_fails_together_is_said_as_it_failed(postgres) -> None:
         assert cursor.execute("SELECT 2").fetchall() == [(2,)]
 
 
+def test_a_statement_without_an_answer_has_no_rows_to_tell(postgres) -> None:
+    """Neither none nor those of the statement before: it never went, failed, or there was none."""
+    with postgres.superuser() as connection, Cursor(connection) as cursor:
+
+        def leave() -> None:
+            with together(cursor):  # type: ignore[arg-type]
+                cursor.execute("SELECT 2")
+                raise ValueError("ours")
+
+        def refuse() -> None:
+            for look in (cursor.fetchall, cursor.fetchone, lambda: cursor.rowcount):
+                with pytest.raises(AssertionError, match="never asked"):
+                    look()
+            assert cursor.execute("SELECT 1").rowcount == 1
+
+        refuse()
+        with pytest.raises(ValueError, match="ours"):
+            leave()
+        refuse()
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            cursor.execute("SELECT 1 / 0")
+        refuse()
+        with pytest.raises(KeyError):
+            cursor.execute("SELECT :a", {"b": 1})
+        refuse()
+        cursor.execute("CREATE TEMP TABLE t (x bigint)")
+        for count in (2, 60):
+            cursor.executemany("INSERT INTO t VALUES (?)", [(1,)] * count)
+            refuse()
+        with cursor.copy("COPY t FROM STDIN") as stream_in:
+            stream_in.write_row((1,))
+        refuse()
+        assert list(cursor.streamed("SELECT 7", None, 5)) == [[(7,)]]
+        refuse()
+
+
 def test_a_connection_that_is_cut_in_a_pipeline_is_closed(postgres) -> None:
     """Else it would stay in the pipeline for good, and look open."""
     place = postgres.new_ledger()

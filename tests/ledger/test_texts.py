@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.errors import Corrupt, Unavailable
-from gpuledger.ledger import Ledger, verify_ledger
+from gpuledger.ledger import Ledger, verify, verify_ledger
+from gpuledger.ledger import texts as room
 from gpuledger.ledger.texts import digest_of, text_key
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.rows import ProcessIdentity
@@ -23,8 +25,20 @@ SECRET = IdentityText(exe="/usr/bin/python3", command="python3 payroll-of-the-th
 
 def test_a_key_is_a_salted_hash() -> None:
     """SHA-256 over the salt's bytes and the JSON, so that two rows of one text differ."""
-    assert text_key("00ff", "{}") == hashlib.sha256(b"\x00\xff{}").hexdigest()
-    assert digest_of("{}") == hashlib.sha256(b"{}").hexdigest()
+    assert text_key(b"\x00\xff", b"{}") == hashlib.sha256(b"\x00\xff{}").hexdigest()
+    assert digest_of(b"{}") == hashlib.sha256(b"{}").hexdigest()
+
+
+def test_a_key_is_made_by_what_verifies_it(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, make) -> None:
+    """One formula of the key and one of the digest, for who writes and who checks: they cannot drift apart."""
+    for name in ("text_key", "digest_of"):
+        other = partial(lambda formula, *parts: formula(*parts)[::-1], getattr(room, name))
+        monkeypatch.setattr(room, name, other)
+        monkeypatch.setattr(verify, name, other)
+    key = ledger.key_of(OLLAMA)
+    ledger.append([make.identity(text_key=key)], writer="w", at_us=1)
+    assert ledger.texts() == {key: OLLAMA}
+    assert verify_ledger(ledger) == []
 
 
 def test_a_text_is_stored_with_the_first_row_that_names_it(ledger: Ledger, make) -> None:
@@ -107,7 +121,7 @@ def test_forgotten_text_leaves_no_byte(ledger: Ledger, place: Path, make) -> Non
     keep = ledger.key_of(OLLAMA)
     ledger.append([make.record(subject=key), make.record(1, subject=keep)], writer="w", at_us=1)
     ledger.seal(2, writer="w")
-    lost = (b"payroll-of-the-third-floor", digest_of(SECRET.to_json()).encode())
+    lost = (b"payroll-of-the-third-floor", digest_of(SECRET.to_json().encode()).encode())
 
     def bytes_on_disk() -> bytes:
         return b"".join(path.read_bytes() for path in place.parent.iterdir())
@@ -175,7 +189,7 @@ def test_many_forgotten_texts_leave_no_byte(ledger: Ledger, place: Path, make, r
     ledger.forget([row.text_key for number, row in enumerate(rows) if number not in kept])
     left = b"".join(path.read_bytes() for path in place.parent.iterdir())
     assert {number for number in range(1500) if b"/opt/secret-%04d/run" % number in left} == kept
-    assert {number for number, text in enumerate(texts) if digest_of(text.to_json()).encode() in left} == kept
+    assert {number for number, text in enumerate(texts) if digest_of(text.to_json().encode()).encode() in left} == kept
     assert verify_ledger(ledger) == []
 
 

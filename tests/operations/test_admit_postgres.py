@@ -16,7 +16,7 @@ import pytest
 
 from gpuledger.errors import Unavailable
 from gpuledger.ledger import Ledger, verify_ledger
-from gpuledger.ledger.postgres_journey import Road
+from gpuledger.ledger.postgres_pipeline import Pipeline
 from gpuledger.model.workload_rows import ExpectedEnd, Hold, WorkloadEvent
 from gpuledger.operations.apply import apply
 from quota_desk import Desk
@@ -80,7 +80,7 @@ def test_only_those_of_one_scope_wait_for_each_other(desk: Desk, beside: Ledger,
     assert desk.ask("b", "bo", ledger=beside, writer="box.other").admitted
 
 
-def test_a_question_takes_five_journeys(desk: Desk, beside: Ledger, monkeypatch) -> None:
+def test_a_question_takes_five_round_trips(desk: Desk, beside: Ledger, monkeypatch) -> None:
     """Begin and locks; who wrote and what; what they hold, whose it is, until when; the chain; all rows and the end.
 
     However much others wrote meanwhile; and four where nobody did. A server far away is asked no more often.
@@ -88,21 +88,21 @@ def test_a_question_takes_five_journeys(desk: Desk, beside: Ledger, monkeypatch)
     for number in range(3):
         assert desk.ask(f"before-{number}", f"u{number}", until=60).admitted
         assert desk.ask(f"others-{number}", f"v{number}", until=60, ledger=beside, writer="box.other").admitted
-    journeys: list[int] = []
-    go = Road.go
+    trips: list[int] = []
+    flush = Pipeline.flush
 
-    def counted(road: Road, driver: Any) -> None:
-        if road._waiting:
-            journeys.append(len(road._waiting))
-        go(road, driver)
+    def counted(pipeline: Pipeline, driver: Any) -> None:
+        if pipeline._waiting:
+            trips.append(len(pipeline._waiting))
+        flush(pipeline, driver)
 
-    monkeypatch.setattr(Road, "go", counted)
+    monkeypatch.setattr(Pipeline, "flush", counted)
     monkeypatch.setattr(psycopg.Connection, "execute", None)  # nor by any other way
     assert desk.ask("mine", "u9", until=60).admitted
-    assert len(journeys) == 5, journeys
-    journeys.clear()
+    assert len(trips) == 5, trips
+    trips.clear()
     assert desk.ask("more", "u8", until=60).admitted
-    assert len(journeys) == 4, journeys
+    assert len(trips) == 4, trips
 
 
 def test_a_policy_waits_until_all_are_answered(desk: Desk, place: str, tmp_path, monkeypatch) -> None:

@@ -295,6 +295,19 @@ def test_a_lock_that_cannot_be_made_is_no_bug(tmp_path: Path) -> None:
     assert refused.value.code == "ledger-permission"
 
 
+def test_a_lock_that_is_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
+    """Root's agent would write where whoever laid the link wants; it is told what to remove."""
+    (tmp_path / "precious").write_text("theirs", encoding="utf-8")
+    (tmp_path / "precious").chmod(0o644)
+    (tmp_path / "ledger.db.agent").symlink_to(tmp_path / "precious")
+    with pytest.raises(Unavailable) as refused, OneAgent(tmp_path / "ledger.db"):
+        pass
+    assert refused.value.code == "ledger-permission"
+    assert "symbolic link" in refused.value.message
+    assert f"rm {tmp_path / 'ledger.db.agent'}" in refused.value.hint
+    assert (tmp_path / "precious").stat().st_mode & 0o777 == 0o644
+
+
 def test_what_the_agent_writes_can_be_read_while_it_runs(machine) -> None:
     """A reader beside the writer sees what was acknowledged."""
     agent = machine.agent()

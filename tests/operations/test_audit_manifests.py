@@ -8,6 +8,7 @@ import pytest
 
 from gpuledger.errors import Misconfigured
 from gpuledger.model.moments import parse_moment
+from gpuledger.operations import audit_files
 from gpuledger.operations.audit_manifests import manifests
 
 NOW = parse_moment("2026-11-29", now_us=0)
@@ -56,3 +57,38 @@ def test_a_kustomization_is_judged_as_it_is_built(tmp_path: Path) -> None:
         assert dict(report.facts)["kustomize resources that are not here"] == "gone.yaml"
     base = manifests([tmp_path / "base"], **NOTHING)
     assert "no-host-pid" in {finding.check.verdict for finding in base.findings}
+
+
+def chain(folder: Path, length: int) -> Path:
+    """Kustomizations, each the base of the one before it; the first one's folder."""
+    for number in range(length):
+        place = folder / f"{number}"
+        place.mkdir()
+        base = f"../{number + 1}" if number + 1 < length else "ds.yaml"
+        (place / "kustomization.yaml").write_text(f"resources: [{base}]\n", encoding="utf-8")
+    (folder / f"{length - 1}" / "ds.yaml").write_text(DAEMONS, encoding="utf-8")
+    return folder / "0"
+
+
+@pytest.mark.parametrize("most", ["MOST_FILES", "MOST_SIGNS"])
+def test_bounds_are_of_all_that_a_kustomization_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: str
+) -> None:
+    """Not of each round of bases anew; what is left out is told once."""
+    first = chain(tmp_path, 6)
+    sign = len("resources: [../1]\n")
+    monkeypatch.setattr(audit_files, most, 3 if most == "MOST_FILES" else 3 * sign)
+    report = manifests([first], **NOTHING)
+    told = [problem.where for problem in report.unread if problem.code == "too-many-files"]
+    assert [Path(where).parent.name for where in told] == ["3"]
+
+
+def test_bases_without_an_end_are_told(tmp_path: Path) -> None:
+    """After twenty rounds the rest is not read, and not passed over either."""
+    report = manifests([chain(tmp_path, 30)], **NOTHING)
+    (told,) = [problem for problem in report.unread if "rounds" in problem.message]
+    assert (told.code, Path(told.where).parent.name) == ("kustomize-not-built", "21")
+    assert "kubectl kustomize" in told.message
+    (tmp_path / "short").mkdir()
+    short = manifests([chain(tmp_path / "short", 5)], **NOTHING)
+    assert not [problem for problem in short.unread if "rounds" in problem.message]

@@ -102,6 +102,31 @@ def test_what_a_killed_run_left_in_memory_is_removed(tmp_path: Path, monkeypatch
     assert {name for name, folder in folders.items() if folder.exists()} == {"held", "young"}
 
 
+@pytest.mark.parametrize("whose", ["a link in it", "a link to it", "another's"])
+def test_what_others_left_in_memory_is_not_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whose: str) -> None:
+    """Any user may make a folder of such a name there, and root comes by: no link is followed, nothing is changed."""
+    precious, elsewhere, left = tmp_path / "precious", tmp_path / "elsewhere", tmp_path / "gpuledger-run-x"
+    folder = elsewhere if whose == "a link to it" else left
+    folder.mkdir()
+    precious.write_text("theirs", encoding="utf-8")
+    precious.chmod(0o644)
+    if whose == "a link in it":
+        (left / "ledger.db.agent").symlink_to(precious)
+    else:
+        (folder / "ledger.db").touch()
+    if whose == "a link to it":
+        left.symlink_to(elsewhere)
+        os.utime(left, (1, 1), follow_symlinks=False)
+    if whose == "another's":
+        own = os.geteuid()
+        monkeypatch.setattr("gpuledger.operations.own_watch.os.geteuid", lambda: own + 1)
+    os.utime(folder, (1, 1))
+    _clear(tmp_path, older_than_s=2)
+    assert (precious.read_text(encoding="utf-8"), precious.stat().st_mode & 0o777) == ("theirs", 0o644)
+    assert len(list(folder.iterdir())) == 1
+    assert left.exists()
+
+
 def test_where_nowhere_is_room_nobody_looks_and_the_command_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from gpuledger.model.lifecycle import Placement
+from gpuledger.model.lifecycle import Placement, State, Transition
 from gpuledger.operations.quota import quota
-from gpuledger.operations.transition import heartbeat
+from gpuledger.operations.transition import heartbeat, record_transitions
 from quota_desk import Desk
 
 EVERY_STORE = True
@@ -105,6 +106,23 @@ def test_a_name_that_nothing_knows_is_said(desk) -> None:
     assert said(class_name="H100") == ["nothing knows a class called 'H100'; known: L4 [unknown-name]"]
     assert len(said(user="bob", team="visoin")) == 2
     assert said() == said(user="zoe", class_name="L4") == said(team="nlp") == said(role="student") == []
+
+
+def test_who_only_stands_in_the_ledger_is_known(desk) -> None:
+    """Who ran on another day, listed by no policy, has nothing now: that is no slip of the pen."""
+    run = Transition(
+        workload="w", event_id="1", state=State.PROVISIONING, at_us=desk.at(-3000), source="ctl",
+        placement=Placement(class_name="L4"), user="ida", team="audio",
+    )  # fmt: skip
+    stop = replace(run, event_id="2", state=State.STOPPED, at_us=desk.at(-2900), placement=None)
+    record_transitions(desk.ledger, [run, stop], writer="box.ctl", now_us=desk.at(-2900))
+
+    def said(**words: str) -> list[str]:
+        return [each.message for each in quota(desk.ledger, now_us=desk.at(1), **words).problems]
+
+    assert said(user="ida", team="audio") == []
+    assert said(user="adi") == ["nothing knows a user called 'adi'; known: al, bo, cy, ida"]
+    assert said(team="adio") == ["nothing knows a team called 'adio'; known: audio, nlp, vision"]
 
 
 def test_nothing_told_and_no_policy(new_place) -> None:

@@ -85,21 +85,26 @@ def _unsplit(scrape: Scrape) -> Iterator[Finding]:
         device = max(unit.values(GPU_UTIL, NOBODY), default=Decimal(0))
         servers = [pod for pod in unit.pods if is_mps_server(pod.name)]
         clients = [pod for pod in unit.pods if not is_mps_server(pod.name)]
-        worked = {pod: max(unit.values(GPU_UTIL, pod), default=None) for pod in clients}
-        held = {pod: max(unit.values(FB_USED, pod), default=Decimal(0)) for pod in clients}
+        told = {pod: max(unit.values(GPU_UTIL, pod), default=None) for pod in clients}
+        worked = {pod: figure for pod, figure in told.items() if figure is not None}
+        memory = {pod: max(unit.values(FB_USED, pod), default=None) for pod in worked}
+        held = {pod: figure for pod, figure in memory.items() if figure is not None}
         named = max((figure for pod in servers for figure in unit.values(GPU_UTIL, pod)), default=Decimal(0))
-        if any(worked.values()) or not any(figure is not None for figure in worked.values()) or not any(held.values()):
+        if any(worked.values()) or not any(held.values()):
             continue
         if device <= UTIL_TOLERANCE and not named:
             continue
         does = (
             f"{servers[0]}, the MPS server, reads {plain(named)} %" if named else f"the device reads {plain(device)} %"
         )
-        memory = plain(sum(held.values(), Decimal(0)))
-        message = f"{several(len(worked), 'pod')} with {memory} MiB read 0 % while {does}: the work is on none of them"
-        evidence = tuple(f"{pod}: 0 %, {plain(held[pod])} MiB" for pod in clients[:5])
+        least = "" if len(held) == len(worked) else "at least "
+        has = f"{least}{plain(sum(held.values(), Decimal(0)))} MiB"
+        message = f"{several(len(worked), 'pod')} with {has} read 0 % while {does}: the work is on none of them"
+        shown = {pod: f"{plain(figure)} MiB" for pod, figure in held.items()}
+        evidence = [f"{pod}: 0 %, {shown.get(pod, 'memory not told')}" for pod in worked]
+        evidence += [f"{pod}: utilisation not told" for pod in clients if pod not in worked]
         place = scrape.where(unit.name, first_line(unit))
-        yield Finding(check=checks.WORK_UNMAPPED, where=place, message=message, evidence=evidence)
+        yield Finding(check=checks.WORK_UNMAPPED, where=place, message=message, evidence=tuple(evidence[:5]))
 
 
 def _zero_under_work(scrape: Scrape) -> Iterator[Finding]:

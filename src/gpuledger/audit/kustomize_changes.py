@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from gpuledger.audit.document_node import NOTHING, Kind, Node
 from gpuledger.audit.documents import Document, documents, objects
 from gpuledger.audit.kustomize_patches import DoesNotApply, changed, merged, patched
+from gpuledger.audit.label_selectors import meets, requirements_of_text
 from gpuledger.audit.name_patterns import UnreadablePattern, compiled
 from gpuledger.model.findings import Written
 
@@ -120,12 +121,9 @@ def _fits(wanted: str, told: str) -> bool:
 
 
 def _selects(selector: str, labels: Node) -> bool:
-    """``a=b,c==d`` and bare keys; a selector in other words selects nothing, and its patch is told as unmet."""
-    for part in selector.split(",") if selector.strip() else ():
-        key, _, value = part.replace("==", "=").partition("=")
-        if not labels.at(key.strip()).is_there or ("=" in part and labels.at(key.strip()).text != value.strip()):
-            return False
-    return True
+    """Whether labels meet a selector; one that cannot be read selects nothing, and is told with its patch."""
+    asked = requirements_of_text(selector)
+    return asked is not None and meets(labels, asked)
 
 
 def held_patches(kustomization: Document, texts: _Texts, folder: str) -> tuple[list[Patch], list[tuple[str, int]]]:
@@ -150,6 +148,12 @@ def held_patches(kustomization: Document, texts: _Texts, folder: str) -> tuple[l
         inline = bare if "\n" in bare or ":" in bare else entry.at("patch").text
         path = entry.at("path").text or ("" if inline else bare)
         place = posixpath.normpath(posixpath.join(folder, path))
+        selectors = [(key, target.at(key).text) for key in ("labelSelector", "annotationSelector")]
+        wrong += [
+            (f"a patch of the {key} {text!r} is not applied here", entry.line)
+            for key, text in selectors
+            if requirements_of_text(text) is None
+        ]
         if inline:
             shift = (entry.at("patch").line or entry.line) - (0 if "\n" in inline else 1)
             read, unread = documents(Written(path=kustomization.path, text="\n" * shift + inline))

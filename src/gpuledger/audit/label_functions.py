@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from gpuledger.audit.branches import Branch
-from gpuledger.audit.gpu_words import names_workload
+from gpuledger.audit.gpu_words import names_place, names_workload
+
+_ALL, _ALL_THERE = frozenset({".*", "(.*)"}), frozenset({".+", "(.+)"})
 
 
-def _made(branch: Branch, target: str, sources: Sequence[str], by: str) -> Branch:
-    """A label made out of others, or out of nothing."""
+def _made(branch: Branch, target: str, sources: Sequence[str], by: str, *, always: bool = True) -> Branch:
+    """A label made out of others, or out of nothing; not always where a pattern can fail: then what it was may stay."""
     made = dict(branch.stands_for)
     there = [source for source in sources if branch.has(source)]
     if sources and not there:
@@ -24,19 +26,20 @@ def _made(branch: Branch, target: str, sources: Sequence[str], by: str) -> Branc
         told = f"out of {', '.join(there)}" if there else "of its own"
         return branch.marked(target, f"{by} makes {target} {told}")
     branch = branch.with_label(target)
+    others = tuple(pair for pair in branch.stands_for if pair[0] != target)
     if workload:
-        pairs = (*(pair for pair in branch.stands_for if pair[0] != target), (target, ", ".join(workload)))
-        return branch._replace(stands_for=pairs)
-    return branch
+        return branch._replace(stands_for=(*others, (target, ", ".join(workload))))
+    return branch._replace(stands_for=others) if always else branch
 
 
 def _label_replace(branch: Branch, quoted: Sequence[str]) -> Branch:
-    _, target, replacement, source, *_ = (*quoted, "", "", "", "", "")
+    _, target, replacement, source, pattern, *_ = (*quoted, "", "", "", "", "")
     if not target:
         return branch
     if not replacement:
         return branch.without(frozenset({target}))
-    return _made(branch, target, [source] if source and "$" in replacement else [], "label_replace")
+    always = pattern in _ALL or (pattern in _ALL_THERE and names_place(source))
+    return _made(branch, target, [source] if source and "$" in replacement else [], "label_replace", always=always)
 
 
 def _label_join(branch: Branch, quoted: Sequence[str]) -> Branch:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpuledger.audit.documents import Document, Node, objects
+from gpuledger.audit.label_selectors import meets, requirements_of_node
 
 VERBS = frozenset({"get", "list", "watch"})
 """What the exporter's informer does."""
@@ -60,7 +61,7 @@ def access_to_pods(read: Iterable[Document], account: str, namespace: str) -> Ac
     unseen = narrow = None
     for node in found:
         kind = node.at("kind").text
-        if kind not in ("ClusterRoleBinding", "RoleBinding") or not _binds(node, account, namespace):
+        if kind not in ("ClusterRoleBinding", "RoleBinding") or not binds(node, account, namespace):
             continue
         name = node.at("roleRef", "name").text
         if kind == "RoleBinding":
@@ -77,6 +78,10 @@ def access_to_pods(read: Iterable[Document], account: str, namespace: str) -> Ac
         names = ", ".join(role.at("metadata", "name").text for role in granted)
         if _read_pods(granted, roles.values()):
             return Access(reading=Reading.ALLOWED, why=f"ClusterRole {names}", line=granted[0].line)
+        for role in granted:
+            if role.at("aggregationRule").is_there:  # the cluster's own roles carry such labels too
+                why = f"ClusterRole {role.at('metadata', 'name').text} gathers roles that are not here"
+                unseen = unseen or Access(reading=Reading.UNSEEN, why=why, line=role.line)
         why = f"ClusterRole {names} does not let it get, list and watch pods"
         narrow = Access(reading=Reading.DENIED, why=why, line=granted[0].line)
     why = f"no binding of the account {account} is in these files"
@@ -94,8 +99,14 @@ def _elsewhere(found: Iterable[Node], account: str) -> Iterator[str]:
                     yield subject.at("namespace").text
 
 
-def _binds(binding: Node, account: str, namespace: str) -> bool:
-    """Whether a subject of it is the account: by its name, as a user, or by a group that it is in."""
+def binds(binding: Node, account: str, namespace: str) -> bool:
+    """Whether a subject of it is the account: by its name, as a user, or by a group that it is in.
+
+    Args:
+        binding: of a role, in one namespace or in all.
+        account: the service account.
+        namespace: its namespace; empty where it is not known, and then any counts.
+    """
     return any(_is_subject(subject, account, namespace) for subject in binding.at("subjects").entries)
 
 
@@ -125,8 +136,7 @@ def _read_pods(granted: Iterable[Node], every: Iterable[Node]) -> bool:
 def _aggregated(role: Node, every: Iterable[Node]) -> Iterator[Node]:
     """The rules of the roles that a role gathers by their labels; the cluster writes them into it."""
     for selector in role.at("aggregationRule", "clusterRoleSelectors").entries:
-        wanted = [(key, value.text) for key, value in selector.at("matchLabels").pairs]
-        for other in every:
-            labels = other.at("metadata", "labels")
-            if wanted and all(labels.at(key).text == value for key, value in wanted):
+        asked = requirements_of_node(selector)
+        for other in every if asked is not None else ():
+            if meets(other.at("metadata", "labels"), asked or ()):
                 yield from other.at("rules").entries

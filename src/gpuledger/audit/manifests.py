@@ -345,10 +345,13 @@ class _Judgement:
         if document is not None and enforced == "privileged":
             self._exception(document, namespace)
         account = exporter.pod.at("serviceAccountName").text or exporter.pod.at("serviceAccount").text
-        if found := forbidden(self._world.constraints, exporter.pod, account, exporter.namespace):
-            name = found[0].at("metadata", "name").text
-            message = f"OpenShift does not make its pods: the constraint {name} forbids what they need"
-            self._strike(checks.CONSTRAINED, 0, message, *found[1])
+        world = self._world
+        found = forbidden(world.constraints, exporter.pod, account, exporter.namespace, world.read)
+        if found and found.doubt:
+            self._undecided.append(f"OpenShift's constraint of its pods: {found.doubt}")
+        elif found:
+            message = f"OpenShift does not make its pods: the constraint {found.name} forbids what they need"
+            self._strike(checks.CONSTRAINED, 0, message, *found.refused)
 
     def _exception(self, document: Document, namespace: Node) -> None:
         name = namespace.at("metadata", "name").text

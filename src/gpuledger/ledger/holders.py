@@ -84,7 +84,7 @@ def expected_ends(connection: sa.Connection, workloads: Collection[str]) -> dict
 
 
 def standing(connection: sa.Connection, since_us: Mapping[str, int]) -> Standing:
-    """All that says what workloads hold: three statements, and one journey to the store.
+    """All that says what workloads hold: three statements, and one round trip to the store.
 
     Args:
         connection: of the ledger.

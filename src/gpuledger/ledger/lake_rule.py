@@ -133,13 +133,14 @@ SELECT place, subject FROM aside
 WHERE key_hash IN (SELECT key_hash FROM aside GROUP BY key_hash HAVING MIN(whose) <> MAX(whose))
 GROUP BY place, subject HAVING MIN(whose) <> MAX(whose)"""
 
+# What began after its controller's last heartbeat ends before it begins: no time yet, and never less than none.
 _OF_MONTH = """
 CREATE OR REPLACE TEMP TABLE month_run AS
 SELECT a.run, a.whose, a.held, a.workload, a.is_declared, a.from_us, a.since_us, a.until_us, a.place, a.subject,
     a.evidence_count, a.evidence_hash, s.subject IS NOT NULL AS is_shared,
     CASE WHEN s.subject IS NOT NULL OR a.workload IS NOT NULL THEN a.refs END AS refs
 FROM aside AS a LEFT JOIN shared AS s ON s.place = a.place AND s.subject = a.subject
-WHERE a.place >= 0 AND a.since_us < $until AND a.until_us > $since"""
+WHERE a.place >= 0 AND a.since_us < $until AND a.until_us > $since AND a.until_us > a.since_us"""
 
 _OF_DAYS = """
 CREATE OR REPLACE TEMP TABLE day_run AS SELECT * FROM month_run WHERE since_us < $until AND until_us > $since"""

@@ -31,7 +31,7 @@ from gpuledger.ledger.migrations.making import in_postgres
 from gpuledger.ledger.places import Place, Server
 from gpuledger.ledger.postgres_cursor import Cursor, WholeLoader, cursor_name, fetched, is_idle
 from gpuledger.ledger.postgres_errors import RACES, bad_url, error_for, unreachable
-from gpuledger.ledger.postgres_journey import road_of
+from gpuledger.ledger.postgres_pipeline import pipeline_of
 from gpuledger.ledger.schema import SCHEMA_VERSION, VERSION_TABLES
 
 damaged_pages, schema_findings = postgres_tables.damaged_pages, postgres_tables.schema_findings
@@ -95,7 +95,7 @@ def connect(place: Place, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Opened:
         told = conninfo.conninfo_to_dict(server.url)
     except psycopg.Error as error:
         raise bad_url(server, error) from None
-    words = {"connect_timeout": _CONNECT_S, "application_name": "gpuledger", "client_encoding": "UTF8"} | told
+    words = {"connect_timeout": _CONNECT_S, "application_name": "gpuledger"} | told | {"client_encoding": "UTF8"}
 
     def create() -> psycopg.Connection[tuple[Any, ...]]:
         # Autocommit: BEGIN and COMMIT are said by this module, never by the driver.
@@ -265,7 +265,7 @@ def transaction(
     _HELD[connection] = driver
     try:
         yield
-        ended = road_of(driver).ask(driver, "COMMIT")  # with what still waits to go
+        ended = pipeline_of(driver).ask(driver, "COMMIT")  # with what still waits to go
         assert ended.said == b"COMMIT", "a statement of the transaction had failed, and nobody heard"
     except BaseException:
         _end(driver)
@@ -292,15 +292,15 @@ def _begun(
 
 
 def _say(driver: psycopg.Connection[tuple[Any, ...]], begin: Sequence[tuple[str, tuple[int, ...]]]) -> None:
-    road = road_of(driver)
-    with road.together(driver):  # one round trip
+    pipeline = pipeline_of(driver)
+    with pipeline.together(driver):  # one round trip
         for text, bound in begin:
-            road.ask(driver, text, bound)
+            pipeline.ask(driver, text, bound)
 
 
 def _end(driver: psycopg.Connection[tuple[Any, ...]]) -> None:
     """Roll back what has begun."""
-    road_of(driver).forget()
+    pipeline_of(driver).forget()
     if not driver.closed and driver.info.transaction_status is not TransactionStatus.IDLE:
         with suppress(psycopg.Error):
             driver.execute("ROLLBACK")
@@ -321,11 +321,11 @@ def is_race(error: BaseException) -> bool:
 def part(connection: sa.Connection) -> Iterator[None]:
     """A savepoint: else one statement that fails would end the whole snapshot."""
     driver = driver_of(connection)
-    road_of(driver).go(driver)
+    pipeline_of(driver).flush(driver)
     driver.execute("SAVEPOINT part")
     try:
         yield
-        road_of(driver).go(driver)
+        pipeline_of(driver).flush(driver)
     except BaseException:
         if not driver.closed:
             driver.execute("ROLLBACK TO SAVEPOINT part")

@@ -16,9 +16,10 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy.engine.interfaces import DBAPICursor
 
-from gpuledger.ledger.postgres_journey import Asked, Driver, road_of
+from gpuledger.ledger.postgres_pipeline import Asked, Driver, pipeline_of
 
 _NUMBERS = count(1)
+_NEVER_ASKED = Asked("", ())
 _FEW = 50  # rows from which COPY is faster than executemany (measured: a third of the time for 1,000)
 
 
@@ -31,8 +32,8 @@ class Cursor:
 
     def __init__(self, driver: Driver) -> None:
         self.connection = driver
-        self._road = road_of(driver)
-        self._asked = Asked("", ())
+        self._pipeline = pipeline_of(driver)
+        self._asked = _NEVER_ASKED
         self._place = 0
 
     def __enter__(self) -> Cursor:
@@ -43,23 +44,25 @@ class Cursor:
 
     def execute(self, query: str, bound: Sequence[Any] | Mapping[str, Any] = ()) -> Cursor:
         """Ask a statement; within :func:`together` it goes when somebody looks at an answer."""
+        self.close()
         text, names = translated(query)
         values = bound if names is None else [cast("Mapping[str, Any]", bound)[name] for name in names]
         self._place = 0
-        self._asked = self._road.ask(self.connection, text, cast("Sequence[Any]", values))
+        self._asked = self._pipeline.ask(self.connection, text, cast("Sequence[Any]", values))
         return self
 
     def executemany(self, query: str, many: Iterable[Sequence[Any]]) -> None:
-        """A statement many times; few of them travel as one."""
+        """A statement many times; few of them travel as one. There is nothing to look at afterwards."""
+        self.close()
         text, _ = translated(query)
         rows = list(many)
         if len(rows) >= _FEW:
-            self._road.go(self.connection)
+            self._pipeline.flush(self.connection)
             psycopg.RawCursor(self.connection).executemany(text, rows)
             return
-        with self._road.together(self.connection):
+        with self._pipeline.together(self.connection):
             for row in rows:
-                self._road.ask(self.connection, text, row)
+                self._pipeline.ask(self.connection, text, row)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """The rows that are left."""
@@ -86,23 +89,26 @@ class Cursor:
 
     def copy(self, query: str) -> AbstractContextManager[psycopg.Copy]:
         """A stream of rows, out or in."""
-        self._road.go(self.connection)
+        self.close()
+        self._pipeline.flush(self.connection)
         return psycopg.Cursor(self.connection).copy(query.encode())
 
     def streamed(self, query: str, bound: Any, size: int) -> Iterator[list[tuple[Any, ...]]]:
         """The rows of a statement as they are asked for, from a cursor on the server."""
-        self._road.go(self.connection)
+        self.close()
+        self._pipeline.flush(self.connection)
         with closing(StreamingCursor(self.connection, cursor_name(), withhold=is_idle(self.connection))) as cursor:
             cursor.execute(query, bound)
             yield from fetched(cursor, size)
 
     def close(self) -> None:
         """Let go of what was read."""
-        self._asked = Asked("", ())
+        self._asked = _NEVER_ASKED
 
     def _rows(self) -> list[tuple[Any, ...]]:
         if not self._asked.is_answered:
-            self._road.go(self.connection)
+            self._pipeline.flush(self.connection)
+        assert self._asked.is_answered, "it was never asked, or what it travelled with failed"
         return self._asked.rows
 
 
@@ -176,4 +182,4 @@ def insert(cursor: DBAPICursor, table: str, columns: Sequence[str], rows: Sequen
 def together(cursor: DBAPICursor, *, is_last: bool = False) -> AbstractContextManager[None]:
     """Inside, statements travel together; so many rows that they go by COPY go by themselves."""
     mine = cast("Cursor", cursor)
-    return road_of(mine.connection).together(mine.connection, is_last=is_last)
+    return pipeline_of(mine.connection).together(mine.connection, is_last=is_last)

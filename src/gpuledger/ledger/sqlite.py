@@ -210,7 +210,7 @@ def insert(cursor: DBAPICursor, table: str, columns: Sequence[str], rows: Sequen
 
 
 def together(cursor: DBAPICursor, *, is_last: bool = False) -> AbstractContextManager[object]:
-    """Nothing: there is no journey to save."""
+    """Nothing: there is no round trip to save."""
     del cursor, is_last
     return nullcontext()
 

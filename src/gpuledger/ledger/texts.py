@@ -34,14 +34,14 @@ _MOST_ASKED_FOR = 2000
 """More texts than this are not asked for by key: one walk through the table is faster."""
 
 
-def text_key(salt: str, json: str) -> str:
-    """The key of a text: SHA-256, hex, over the salt's bytes and the canonical JSON."""
-    return hashlib.sha256(bytes.fromhex(salt) + json.encode()).hexdigest()
+def text_key(salt: bytes, json: bytes) -> str:
+    """The key of a text: SHA-256, hex, over the salt and the canonical JSON, UTF-8."""
+    return hashlib.sha256(salt + json).hexdigest()
 
 
-def digest_of(json: str) -> str:
-    """The SHA-256, hex, by which a stored text is found."""
-    return hashlib.sha256(json.encode()).hexdigest()
+def digest_of(json: bytes) -> str:
+    """The SHA-256, hex, by which a stored text is found: of its canonical JSON, UTF-8."""
+    return hashlib.sha256(json).hexdigest()
 
 
 class TextBook:
@@ -57,7 +57,7 @@ class TextBook:
         """The key of a text: a stored one's, or a new one that the next append of a row naming it stores."""
         json = text.to_json()
         encoded = json.encode()
-        digest = hashlib.sha256(encoded).hexdigest()
+        digest = digest_of(encoded)
         if key := self._waiting_by_digest.get(digest):
             return key
         if not is_new:
@@ -70,7 +70,7 @@ class TextBook:
                 self._remember(digest, str(found))
                 return str(found)
         salt = os.urandom(16)
-        key = hashlib.sha256(salt + encoded).hexdigest()
+        key = text_key(salt, encoded)
         self._waiting[key] = (salt.hex(), digest, json)
         self._waiting_by_digest[digest] = key
         return key

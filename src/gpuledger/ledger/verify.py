@@ -278,7 +278,8 @@ def _texts(connection: sa.Connection) -> Iterator[tuple[str, str]]:
     batches = engine_of(connection).stream(connection, sa.select(*IDENTITY_TEXT.columns), {}, _BATCH)
     for key, salt, digest, json in chain.from_iterable(batches):
         try:
-            right = (text_key(salt, json), digest_of(json)) == (key, digest)
+            encoded = json.encode()
+            right = (text_key(bytes.fromhex(salt), encoded), digest_of(encoded)) == (key, digest)
         except (ValueError, TypeError, AttributeError):
             right = False
         if not right:

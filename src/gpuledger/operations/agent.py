@@ -302,7 +302,8 @@ class OneAgent:
         try:
             if self._of_server:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW  # else root would write where a link points
+            self._descriptor = os.open(self._path, flags, 0o640)
             os.fchmod(self._descriptor, 0o640)  # as the ledger: whoever reads it may hear its pulse
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -311,6 +312,9 @@ class OneAgent:
             if error.errno == errno.EROFS:
                 told = f"{self._path.parent} lies on a file system that is read-only here"
                 raise Unavailable("ledger-read-only", told, hint="--ledger with a place that can be written") from None
+            if error.errno == errno.ELOOP:
+                told = f"{self._path} is a symbolic link, and an agent follows none there"
+                raise Unavailable("ledger-permission", told, hint=f"rm {self._path}") from None
             raise Unavailable(
                 "ledger-permission",
                 f"{self._path}: {error.strerror}",

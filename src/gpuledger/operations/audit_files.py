@@ -24,12 +24,15 @@ MOST_SIGNS = 256 * 1024 * 1024
 _HINT = "give the text file itself"
 
 
-def gather(paths: Sequence[Path], *, suffixes: Sequence[str]) -> tuple[tuple[Written, ...], tuple[Problem, ...]]:
+def gather(
+    paths: Sequence[Path], *, suffixes: Sequence[str], files_before: int = 0, signs_before: int = 0
+) -> tuple[tuple[Written, ...], tuple[Problem, ...]]:
     """The texts of files and folders, in the order given, folders by name.
 
     Args:
         paths: a file of any name, ``-`` for stdin, or a folder, of which files with one of the suffixes are taken.
         suffixes: such as ``.yaml``.
+        files_before, signs_before: what the same call has read already; its bounds are of all.
 
     Returns:
         The texts, and one problem for each file that is there and could not be read as text.
@@ -39,8 +42,9 @@ def gather(paths: Sequence[Path], *, suffixes: Sequence[str]) -> tuple[tuple[Wri
     """
     texts: list[Written] = []
     unread: list[Problem] = []
-    held = 0
-    for number, (path, named) in enumerate(_files(paths, tuple(suffix.lower() for suffix in suffixes), unread)):
+    held = signs_before
+    files = _files(paths, tuple(suffix.lower() for suffix in suffixes), unread)
+    for number, (path, named) in enumerate(files, start=files_before):
         if number >= MOST_FILES:
             message = f"more than {MOST_FILES:,} files; the others were not read"
             unread.append(Problem(code="too-many-files", message=message, where=str(path)))

@@ -50,25 +50,36 @@ def manifests(
         raise Misconfigured("bad-draft", f"{draft!r} is no kind of draft", hint="--draft plain, or --draft kyverno")
     wanted = WantedDraft(kind=DraftKind(draft), owner=owner, until_us=until_us, namespace=namespace) if draft else None
     texts, unread = gather(paths, suffixes=SUFFIXES)
-    more, wrong = _referenced(texts)
+    more, wrong = _referenced(texts, unread)
     texts, unread = (*texts, *more), (*unread, *wrong)
     report = audit_manifests(texts, now_us=now_us, wanted=wanted)
     return judged(report, texts=texts, waivers=given, unread=unread, now_us=now_us)
 
 
-def _referenced(texts: Sequence[Written]) -> tuple[tuple[Written, ...], tuple[Problem, ...]]:
-    """What kustomizations name beside them and nobody gave: bases, patches, values; as ``kubectl kustomize`` does."""
+def _referenced(texts: Sequence[Written], before: Sequence[Problem]) -> tuple[tuple[Written, ...], tuple[Problem, ...]]:
+    """What kustomizations name beside them and nobody gave: bases, patches, values; as ``kubectl kustomize`` does.
+
+    Args:
+        texts: what was given; with all that is read here it stays within the bounds of one call.
+        before: what of it was not read; these are files too.
+    """
     known = {normpath(written.path) for written in texts}
     new: Sequence[Written] = texts
     found: list[Written] = []
     unread: list[Problem] = []
-    for _ in range(_MOST_ROUNDS):
+    for number in range(_MOST_ROUNDS + 1):
         named = [Path(name) for written in new for name in kustomization_references(written)]
         files = [file for path in named for file in (_kustomization_of(path) if path.is_dir() else [path])]
         wanted = [file for file in dict.fromkeys(files) if file.is_file() and normpath(file) not in known]
         if not wanted:
             break
-        new, wrong = gather(wanted, suffixes=SUFFIXES)
+        if number == _MOST_ROUNDS:
+            message = f"bases of bases for more than {_MOST_ROUNDS} rounds; this and the others were not read"
+            message += ": kubectl kustomize OVERLAY | gpuledger audit manifests -"
+            unread.append(Problem(code="kustomize-not-built", message=message, where=str(wanted[0])))
+            break
+        signs = sum(len(written.text) for written in (*texts, *found))
+        new, wrong = gather(wanted, suffixes=SUFFIXES, files_before=len(known) + len(before), signs_before=signs)
         known |= {normpath(file) for file in wanted}
         found += new
         unread += wrong

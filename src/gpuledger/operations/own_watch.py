@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 import threading
 import traceback
@@ -246,14 +247,19 @@ class OwnWatch:
 
 
 def _clear(folder: Path, *, older_than_s: float) -> None:
-    """Remove what runs that were killed have left in memory; not what somebody works in, or may have just begun."""
+    """Remove what runs that were killed have left in memory; not what somebody works in, or may have just begun.
+
+    Only folders of this user, for anyone may make something of such a name there, and wait for root to come by.
+    """
     for left in folder.glob(f"{_PREFIX}*"):
         try:
-            if left.stat().st_mtime < older_than_s:
+            told = left.lstat()
+            is_own = stat.S_ISDIR(told.st_mode) and told.st_uid == os.geteuid()
+            if is_own and told.st_mtime < older_than_s:
                 with OneAgent(left / "ledger.db"):
                     shutil.rmtree(left)
         except (OSError, Refused, Unavailable):
-            continue  # another user's, or in use
+            continue  # in use, or none that a run has left
 
 
 def _reading_trouble(path: Place) -> GpuledgerError | None:

@@ -65,9 +65,14 @@ def _unknown_names(
         return {*listed, *quotas, *(name for kind, name in owners if kind == scope)} - {EACH, NO_NAME, ""}
 
     roles = [each for one in policy.users.values() for each in one.roles]
+    users, teams = known(Scope.USER, policy.users), known(Scope.TEAM, policy.teams)
+    if user not in {*users, ""} or team not in {*teams, ""}:  # whoever ran at any time is known too; texts can be many
+        texts = ledger.texts().values()
+        users |= {text.user for text in texts} - {""}
+        teams |= {text.team for text in texts} - {""}
     asked = (
-        ("user", user, known(Scope.USER, policy.users)),
-        ("team", team, known(Scope.TEAM, policy.teams)),
+        ("user", user, users),
+        ("team", team, teams),
         ("role", role, known(Scope.ROLE, roles)),
         ("class", class_name, _classes(ledger, book) if class_name else set[str]()),
     )
