@@ -20,6 +20,7 @@ from gpuledger.audit.kustomize_changes import (
     Patch,
     held_patches,
     in_namespace,
+    joined,
     of_chart,
     of_generator,
     renamed,
@@ -106,7 +107,7 @@ def references(document: Document) -> tuple[str, ...]:
     named += [entry.text for entry in root.at("patchesStrategicMerge").entries if "\n" not in entry.text]
     named += [entry.at("path").text for key in ("patches", "patchesJson6902") for entry in root.at(key).entries]
     named += [entry.at("valuesFile").text for entry in root.at("helmCharts").entries]
-    return tuple(_joined(folder, name) for name in named if name and not _is_remote(name))
+    return tuple(joined(folder, name) for name in named if name and not _is_remote(name))
 
 
 def kustomization_references(written: Written) -> tuple[str, ...]:
@@ -185,7 +186,7 @@ def _build(making: _Making, folder: str, above: tuple[str, ...]) -> list[_Held]:
 
 def _resource(making: _Making, kustomization: Document, entry: Node, above: tuple[str, ...]) -> list[_Held] | None:
     """The objects of one entry of ``resources``; None where they are not here."""
-    place = _joined(folder_of(kustomization.path), entry.text)
+    place = joined(folder_of(kustomization.path), entry.text)
     if not _is_remote(entry.text) and place in making.folders:
         return _build(making, place, above)
     if not _is_remote(entry.text) and place in making.by_path:
@@ -206,7 +207,7 @@ def _component(
     making: _Making, kustomization: Document, entry: Node, held: list[_Held], above: tuple[str, ...]
 ) -> bool:
     """A component laid over what is there; whether something of it is not here."""
-    place = _joined(folder_of(kustomization.path), entry.text)
+    place = joined(folder_of(kustomization.path), entry.text)
     component = making.folders.get(place)
     if component is None or place in above or len(above) >= _DEEPEST:
         _tell(making, kustomization, f"the component {entry.text} is not among these texts", entry.line)
@@ -268,10 +269,6 @@ def _tell(making: _Making, kustomization: Document, why: str, line: int = 0) -> 
     message = f"{why}: kubectl kustomize {folder_of(kustomization.path)} | gpuledger audit {making.audit} -"
     where = f"{kustomization.path}:{line or kustomization.line}"
     making.unread.setdefault(message, Problem(code="kustomize-not-built", message=message, where=where))
-
-
-def _joined(folder: str, name: str) -> str:
-    return posixpath.normpath(posixpath.join(folder, name))
 
 
 def _is_remote(name: str) -> bool:

@@ -147,7 +147,7 @@ def held_patches(kustomization: Document, texts: _Texts, folder: str) -> tuple[l
     for entry, bare, target in entries:
         inline = bare if "\n" in bare or ":" in bare else entry.at("patch").text
         path = entry.at("path").text or ("" if inline else bare)
-        place = posixpath.normpath(posixpath.join(folder, path))
+        place = joined(folder, path)
         selectors = [(key, target.at(key).text) for key in ("labelSelector", "annotationSelector")]
         wrong += [
             (f"a patch of the {key} {text!r} is not applied here", entry.line)
@@ -173,6 +173,11 @@ def held_patches(kustomization: Document, texts: _Texts, folder: str) -> tuple[l
                     Patch(document=where, own_file=bool(path), line=node.line or entry.line, root=node, target=target)
                 )
     return found, wrong
+
+
+def joined(folder: str, name: str) -> str:
+    """Where a name that stands in a kustomization of a folder leads."""
+    return posixpath.normpath(posixpath.join(folder, name))
 
 
 def in_namespace(node: Node, namespace: str, accounts: Set[str]) -> Node:
@@ -254,7 +259,7 @@ def of_generator(root: Node, texts: _Texts, folder: str) -> Iterator[Node]:
         for file in entry.at("files").entries:
             key, equals, path = file.text.partition("=")
             path = path if equals else key
-            here = texts.get(posixpath.normpath(posixpath.join(folder, path)), ())
+            here = texts.get(joined(folder, path), ())
             known = known and len(here) == 1
             pairs += [(key if equals else posixpath.basename(path), document.root) for document in here]
         if known:
@@ -271,7 +276,7 @@ def of_chart(root: Node, texts: _Texts, folder: str) -> Iterator[Node]:
     for entry in root.at("helmCharts").entries:
         values, elsewhere = entry.at("valuesInline"), []
         if (named := entry.at("valuesFile").text) and not named.startswith(("http:", "https:")):
-            here = texts.get(posixpath.normpath(posixpath.join(folder, named)), ())
+            here = texts.get(joined(folder, named), ())
             elsewhere += [] if here else [named]
             if here:
                 values = merged(here[0].root, values, strategic=False) if values.is_there else here[0].root

@@ -101,8 +101,6 @@ Node = Selector | Number | Quoted | Negative | Call | Aggregate | Binary
 """Any part of a query."""
 
 COMPARISONS = frozenset({"==", "!=", ">", "<", ">=", "<="})
-SET_OPERATORS = frozenset({"and", "or", "unless", "default", "if", "ifnot"})
-"""Of Prometheus, and those of MetricsQL that choose between series."""
 
 _AGGREGATIONS_WORDS = (
     "sum min max avg group stddev stdvar count count_values bottomk topk quantile limitk limit_ratio any "

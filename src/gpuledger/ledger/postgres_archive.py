@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from gpuledger.errors import Refused
 from gpuledger.ledger.engine import bare_cursor
 from gpuledger.ledger.migrations.making import in_postgres
+from gpuledger.ledger.postgres_tables import strangers
 
 _PREFIX = "archived_"
 
@@ -24,12 +25,7 @@ def refuse_to_drop(connection: sa.Connection) -> None:
     Raises:
         Refused: ``not-owner``.
     """
-    cursor = bare_cursor(connection)
-    cursor.execute(
-        "SELECT current_user, r.rolname FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner "
-        "WHERE c.oid = to_regclass('link') AND NOT pg_has_role(c.relowner, 'MEMBER')"
-    )
-    for user, owner in cursor.fetchall():
+    for user, owner in strangers(connection):
         raise Refused(
             "not-owner",
             f"rows leave by the owner of the tables, {owner}; {user} can only add rows",

@@ -89,18 +89,23 @@ def refuse_without_schema(connection: sa.Connection) -> None:
         )
 
 
+def strangers(connection: sa.Connection) -> list[tuple[str, str]]:
+    """This role and the owner of the tables, where it is not theirs; else nothing."""
+    cursor = bare_cursor(connection)
+    cursor.execute(
+        "SELECT current_user, r.rolname FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner "
+        "WHERE c.oid = to_regclass('link') AND NOT pg_has_role(c.relowner, 'MEMBER')"
+    )
+    return [(str(user), str(owner)) for user, owner in cursor.fetchall()]
+
+
 def refuse_without_ownership(connection: sa.Connection) -> None:
     """Raise where the tables belong to somebody else: grants of others would be passed over with a warning.
 
     Raises:
         Unavailable: ``ledger-permission``.
     """
-    cursor = bare_cursor(connection)
-    cursor.execute(
-        "SELECT current_user, r.rolname FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner "
-        "WHERE c.oid = to_regclass('link') AND NOT pg_has_role(c.relowner, 'MEMBER')"
-    )
-    for user, owner in cursor.fetchall():
+    for user, owner in strangers(connection):
         raise Unavailable(
             "ledger-permission",
             f"the tables belong to {owner}, and {user} may neither bring them up to date nor grant them",

@@ -168,10 +168,6 @@ class Reading(Lookups):
         named = [(workload, from_us) for workload in sorted(set(workloads))]
         self._cursor.executemany("INSERT INTO metered_workload (workload, from_us) VALUES (?, ?)", named)
 
-    def forget_beats(self) -> None:
-        """From here on time that nothing ends runs on, whether its source was heard or not."""
-        self._cursor.execute("DELETE FROM metered_beat")
-
     def drop_from(self, until_us: int) -> None:
         """Ask no longer for workloads that are asked for from this moment on only."""
         self._cursor.execute("DELETE FROM metered_workload WHERE from_us >= ?", (until_us,))

@@ -27,7 +27,6 @@ _FIRST_USER_NAMESPACE = "user:[4026531837]"
 _ROOT_CGROUP = 1
 """Inode, and so id, of the root of cgroup v2 (``kernfs`` numbers from 1)."""
 _CHARACTER = re.compile(rb"Character devices:\n(.*?)(?:\n\n|\Z)", re.DOTALL)
-_POLL = "gpuledger agent --watch poll"
 _GRANT = "run the agent as root, or in its unit: AmbientCapabilities=" + " ".join(CAPABILITIES)
 
 
