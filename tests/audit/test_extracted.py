@@ -9,8 +9,8 @@ def test_nothing_is_found_before_anything_was_walked() -> None:
     """Two of them share nothing."""
     one, other = Extracted(), Extracted()
     one.made["svc"] = "pod"
-    one.library.add("uid")
-    assert (other.made, other.library, other.queries, other.borrowed) == ({}, set(), [], [])
+    one.panel_uids.add("uid")
+    assert (other.made, other.panel_uids, other.queries, other.borrowed) == ({}, set(), [], [])
 
 
 def test_what_stands_around_is_kept_by_value() -> None:

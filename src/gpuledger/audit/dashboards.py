@@ -60,7 +60,7 @@ def audit_dashboards(texts: Iterable[Written]) -> AuditReport:
     queries: list[Query] = []
     renames: list[Rename] = []
     made: dict[str, str] = {}
-    library: set[str] = set()
+    panel_uids: set[str] = set()
     borrowed: list[tuple[str, Problem]] = []
     unread: list[Problem] = []
     files = 0
@@ -74,10 +74,10 @@ def audit_dashboards(texts: Iterable[Written]) -> AuditReport:
         queries += found.queries
         renames += found.renames
         made |= found.made
-        library |= found.library
+        panel_uids |= found.panel_uids
         borrowed += found.borrowed
         unread += [*problems, *found.unread]
-    unread += [*_not_rendered(silent), *(problem for uid, problem in borrowed if uid not in library)]
+    unread += [*_not_rendered(silent), *(problem for uid, problem in borrowed if uid not in panel_uids)]
     kept = {id(query): _parse(query) for query in queries if query.record}
     lineage = Lineage([*_rules(kept.values()), *_renaming(renames)], made)
     beside = _beside(queries, lineage)

@@ -25,14 +25,14 @@ class Extracted:
         renames: of metrics, by relabelling.
         unread: what could not be read.
         made: labels that relabelling makes out of a workload's, each with what it is made of.
-        library: uids of the panels of Grafana's library that are there.
+        panel_uids: uids of the panels of Grafana's library that are there.
         borrowed: uids of those that are shown, each with what is said where the panel is in no file.
     """
 
     queries: list[Query] = field(default_factory=list)
     renames: list[Rename] = field(default_factory=list)
     made: dict[str, str] = field(default_factory=dict)
-    library: set[str] = field(default_factory=set)
+    panel_uids: set[str] = field(default_factory=set)
     borrowed: list[tuple[str, Problem]] = field(default_factory=list)
     unread: list[Problem] = field(default_factory=list)
 

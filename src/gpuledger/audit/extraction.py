@@ -114,7 +114,7 @@ class _Walker:
             self._adapter(value)
             return
         if "model" in value and "uid" in value:
-            self.found.library.add(text(value["uid"]))
+            self.found.panel_uids.add(text(value["uid"]))
         if self._is_grafana_alert(value):
             around = around._replace(name=text(value.get("title")) or around.name, said=tuple(said_by(value)))
         if cloud_monitoring.is_filter(value):
@@ -190,7 +190,7 @@ class _Walker:
         return around._replace(source=kind) if is_news else around
 
     def _dashboard(self, value: Mapping[str, object], around: Around) -> Around:
-        self.found.library.update(mapping(value.get("__elements")))
+        self.found.panel_uids.update(mapping(value.get("__elements")))
         variables = grafana.variables_of(value)
         sources = grafana.kinds_of_sources(value)
         layout = layout_of(value) if "layout" in value else {}
