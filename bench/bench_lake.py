@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import lake_world
+from process_cost import own_peak_mib
 
 from gpuledger.ledger import parquet
 from gpuledger.ledger.duck import MEMORY_MIB, Duck
@@ -52,7 +53,8 @@ def main() -> int:
     """Build what is missing, race, print."""
     words = _arguments()
     if words.runner:
-        sys.stdout.write(json.dumps(_RUNNERS[words.runner](words)))
+        answer = _RUNNERS[words.runner](words)
+        sys.stdout.write(json.dumps({"answer": answer, "mib": own_peak_mib()}))
         return 0
     words.work.mkdir(parents=True, exist_ok=True)
     print(f"{os.cpu_count()} x {platform.machine()}, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
@@ -183,8 +185,7 @@ def _run(words: argparse.Namespace, runner: str) -> dict[str, Any]:
     if process.returncode:
         raise SystemExit(f"{runner} ended with {process.returncode}")
     return {
-        "answer": json.loads(told), "wall": time.monotonic() - started, "cpu": used.ru_utime + used.ru_stime,
-        "mib": used.ru_maxrss // 1024,
+        **json.loads(told), "wall": time.monotonic() - started, "cpu": used.ru_utime + used.ru_stime,
     }  # fmt: skip
 
 

@@ -43,7 +43,6 @@ SLURM_S = 35.0
 LEAST_AGAINST_SLURM = 5.0
 MOST_IMPORT_S = 5.0
 TRACE = Path(__file__).parents[2] / "shared" / "data" / "traces" / "openb" / "openb_pod_list_default.csv"
-_MIB_KIB = 1024
 
 
 def main() -> int:
@@ -221,28 +220,28 @@ def _jobs(folder: Path, words: argparse.Namespace, result: dict[str, Any]) -> No
     path = reserved_world.jobs(folder / f"jobs-{count}.db", count=count)
     now_us = reserved_world.BEGIN_US + 32 * DAY_US
     script = (
-        "import json, resource, sys, time; from pathlib import Path\n"
+        f"import json, sys, time; from pathlib import Path; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from process_cost import own_peak_mib\n"
         "from gpuledger.ledger.store import Ledger; from gpuledger.operations.meter import meter\n"
         "with Ledger.open(Path(sys.argv[1]), mode='append') as ledger:\n"
         "    wall, cpu = time.perf_counter(), time.process_time()\n"
         "    report = meter(ledger, now_us=int(sys.argv[2]), writer='bench.meter')\n"
         "    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall\n"
-        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "print(json.dumps([len(report.records), cpu, wall, peak]))\n"
+        "print(json.dumps([len(report.records), cpu, wall, own_peak_mib()]))\n"
     )
     place = _copy(path, "jobs-racing.db")
     answer = subprocess.run([sys.executable, "-c", script, str(place), str(now_us)], check=True, capture_output=True)
-    records, cpu, wall, peak_kib = json.loads(answer.stdout)
+    records, cpu, wall, peak_mib = json.loads(answer.stdout)
     bare = _copy(path, "jobs-bare.db")
     bare_cpu, _, bare_records = _timed(lambda: bare_metering.history(bare, now_us))
     assert bare_records == records, f"bare SQL wrote {bare_records} records, the product {records}"
     times = SLURM_S / words.by / cpu
     _say(words, f"\n{count:,} jobs over {reserved_world.DAYS} days to {records:,} records: {cpu:.1f} s of CPU "
-                f"({wall:.1f} s by the clock), {peak_kib / _MIB_KIB:.0f} MiB at most; the same rule and insert by bare "
+                f"({wall:.1f} s by the clock), {peak_mib} MiB at most; the same rule and insert by bare "
                 f"SQL, without guards, chain and sums index {bare_cpu:.1f} s, ratio {cpu / bare_cpu:.2f}")  # fmt: skip
     _say(words, f"  Slurm's own rollup took {SLURM_S / words.by:g} s: {times:.1f} times as fast "
                 f"(limit {LEAST_AGAINST_SLURM:g})")  # fmt: skip
-    result["jobs"] = {"records": records, "cpu_seconds": cpu, "seconds": wall, "peak_mib": peak_kib / _MIB_KIB,
+    result["jobs"] = {"records": records, "cpu_seconds": cpu, "seconds": wall, "peak_mib": peak_mib,
                       "bare_cpu_seconds": bare_cpu, "times_slurm": round(times, 2)}  # fmt: skip
     sentence = (
         f"a month of jobs is metered {times:.1f} times as fast as Slurm's rollup, not {LEAST_AGAINST_SLURM:g} times"

@@ -34,6 +34,14 @@ def resident_mb(pid: int) -> float:
     raise ProcessLookupError(f"{pid} has no memory any more")
 
 
+def own_peak_mib() -> int:
+    """``VmHWM`` of this process in MiB. ``ru_maxrss`` would not do: a child begins with what its parent held."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) // 1024
+    raise ProcessLookupError("no peak is told")
+
+
 @dataclass(slots=True, kw_only=True)
 class Cost:
     """One process over a window.

@@ -30,7 +30,19 @@ def ask(folder: Path, now_us: int, by: tuple[str, ...] = (), since: int | None =
     return usage_lake(folder, meter=GPU_RESERVED, by=by, since_us=since, until_us=until, now_us=now_us)
 
 
-@pytest.mark.parametrize("by", [("team", "month"), ("host-owner",), ("team", "hour"), ("workload",), ()])
+@pytest.mark.parametrize(
+    "by",
+    [
+        ("team", "month"),
+        ("host-owner",),
+        ("team", "hour"),
+        ("workload",),
+        ("host",),
+        ("class", "device"),
+        ("region",),
+        (),
+    ],
+)
 def test_the_ledgers_answer_with_its_policies(tmp_path: Path, by: tuple[str, ...]) -> None:
     """Owners that change on a day, a person that was forgotten, and the default window."""
     plane = told(tmp_path / "a.db")

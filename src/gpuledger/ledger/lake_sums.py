@@ -1,8 +1,8 @@
 """Sums over the records of a lake, by who and where: what ``usage --lake`` asks, each with one statement on DuckDB.
 
-In: a lake and an engine. Out: sums by whatever of the identity texts decides the answer, so that two million subjects
-of fifty teams are some hundred rows. The same hours are never counted twice: exported records and corrections where
-passes covered them, derived ones elsewhere.
+In: a lake and an engine. Out: sums by whatever of the identity texts and placements decides the answer, so that two
+million subjects of fifty teams on a thousand machines are some hundred rows. The same hours are never counted twice:
+exported records and corrections where passes covered them, derived ones elsewhere.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LakeSum:
 
     Args:
         text: the values of the fields asked for, or the whole text as JSON; None where the text was forgotten.
-        placement: key of the placement.
+        placement: key of one placement; the sum is of all that do not differ from it in what was asked.
         at_us: start of the step; 0 where time is not told apart.
         seconds: signed.
         provisional: whether no pass had covered the hours.
@@ -58,6 +58,7 @@ def sums(
     until_us: int,
     step: str,
     fields: Sequence[str],
+    places: Sequence[str],
     uncovered: Sequence[tuple[int, int]],
 ) -> Iterator[LakeSum]:
     """What stands in the hours of [since, until).
@@ -68,6 +69,7 @@ def sums(
         since_us, until_us: whole hours.
         step: out of :data:`STEPS`.
         fields: of identity texts; none where nobody is told apart; :data:`WHOLE_TEXT` alone for all of a text.
+        places: columns of placements by which they are told apart; at least one.
         uncovered: spans of hours that no pass covered: there what was derived counts.
     """
     for name in fields:
@@ -102,22 +104,23 @@ def sums(
             f"FROM text_of AS t JOIN group_of AS g ON {same}"
         )
     duck.run(
-        "CREATE OR REPLACE TEMP TABLE place_of AS SELECT ROW_NUMBER() OVER () AS number, "  # noqa: S608
-        f"'{PLACED}' || placement AS device FROM {files(lake.paths('placement'))}"
+        f"CREATE OR REPLACE TEMP TABLE place_of AS SELECT DENSE_RANK() OVER (ORDER BY {', '.join(places)}) AS number, "  # noqa: S608 columns of a table
+        f"placement, '{PLACED}' || placement AS device FROM {files(lake.paths('placement'))}"
     )
     who, join = ("o.number", "LEFT JOIN subject_of AS o ON o.text_key = r.subject") if named else ("0", "")
     union = " UNION ALL ".join(parts)
     rows = duck.rows(
-        f"SELECT {who}, p.device, {STEPS[step]}, r.provisional, CAST(SUM(r.amount) AS BIGINT) "  # noqa: S608
+        f"SELECT {who}, p.number, {STEPS[step]}, r.provisional, CAST(SUM(r.amount) AS BIGINT) "  # noqa: S608
         f"FROM ({union}) AS r JOIN place_of AS p ON p.device = r.device {join} GROUP BY 1, 2, 3, 4",
         bound,
     )
     groups = {number: tuple(values) for number, *values in duck.rows("SELECT * FROM group_of")} if named else {}
-    for number, device, at_us, provisional, seconds in rows:
+    shown = dict(duck.rows("SELECT number, MIN(placement) FROM place_of GROUP BY number"))
+    for number, place, at_us, provisional, seconds in rows:
         if seconds:
             text = groups.get(number) if named else (None if fields else ())
             yield LakeSum(
-                text=text, placement=device.removeprefix(PLACED), at_us=int(at_us), seconds=int(seconds),
+                text=text, placement=shown[place], at_us=int(at_us), seconds=int(seconds),
                 provisional=bool(provisional),
             )  # fmt: skip
 

@@ -39,6 +39,10 @@ from gpuledger.operations.usage_reserved import owned_of
 _WITHOUT_NAMES = frozenset({"class", "region", "device", "host", "host-owner", *TIME_BY})
 _BY_WHOLE_TEXT = frozenset({"workload", "subject", "service"})
 _DECIDING = ("user", "team", "project", "namespace", "pod")
+_MULTIPLYING = ("class_name", "count", "share_num", "share_den")
+"""What of a placement makes device-seconds, CPU time or memory of its seconds."""
+_PLACES = {"region": "region", "host": "machine", "host-owner": "machine", "device": "devices"}
+"""What else of a placement a grouping asks for."""
 
 
 def usage_lake(
@@ -81,8 +85,9 @@ def usage_lake(
     amounts: list[ReservedAmount] = []
     with Duck() as duck:
         for found in sums(
-            lake, duck, meter.name, since_us=first_us, until_us=last_us, step=step, fields=fields, uncovered=uncovered
-        ):
+            lake, duck, meter.name, since_us=first_us, until_us=last_us, step=step, fields=fields,
+            places=_places(grouping), uncovered=uncovered,
+        ):  # fmt: skip
             if found.text not in subjects:
                 key = subjects[found.text] = f"text {len(subjects)}"
                 texts[key] = _text(fields, found)
@@ -201,6 +206,11 @@ def _fields(by: Sequence[str], versions: Sequence[tuple[int, Policy]]) -> tuple[
     rules = versions[-1][1].services if versions else ()
     labels = ["labels"] if any(word.startswith(LABEL) for word in by) else []
     return tuple(dict.fromkeys([*_DECIDING, *(name for rule in rules for name in rule.match), *labels]))
+
+
+def _places(by: Sequence[str]) -> tuple[str, ...]:
+    """What of a placement can change the answer."""
+    return tuple(dict.fromkeys([*_MULTIPLYING, *(_PLACES[word] for word in by if word in _PLACES)]))
 
 
 def _text(fields: Sequence[str], found: LakeSum) -> IdentityText:
