@@ -23,7 +23,7 @@ demo: $(STAMP)  ## the main job, on any machine, no GPU needed: about 20 seconds
 	@$(BIN)/gpuledger demo
 
 test: $(STAMP)  ## every test
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m tests.in_halves
 
 check: $(STAMP)  ## format, lint, types, layers, house and docs
 	@$(BIN)/ruff format --check .
