@@ -185,3 +185,10 @@ def test_the_sweep_agrees_with_looking_at_every_moment(drawn: list[tuple[int, in
         assert levels[peak_at_us - 10] == peak
     inside = [(max(s.since_us, 10), min(s.until_us, 80)) for s in cut]
     assert union_us(inside) == sum(1 for level in levels if level)
+
+
+def test_whether_anything_waited_is_unknown_for_a_reason() -> None:
+    """Nobody asked for it, or nobody told of the asking: neither is 0."""
+    report = answer(held("L4", 0, 10), asked("H100", None, 5, "H100"))
+    assert line(report, "L4").waited_us == room.NOT_REQUESTED
+    assert line(report, "H100").waited_us == room.NOBODY_ASKED

@@ -1,4 +1,4 @@
-"""The rules of quotas: which apply, whether a request fits, and when it will."""
+"""The rules of quotas: which apply, and whether a request fits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from gpuledger.accounting.quota import bounds, counts, first_room, full_device, last_room, use_of
+from gpuledger.accounting.quota import bounds, counts, full_device, use_of
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, parse_moment
 from gpuledger.model.quotas import NO_END, Bound, Holder, Per, Quota, QuotaUse, Scope
@@ -148,36 +148,6 @@ def test_device_hours_are_used_promised_and_asked_for(
     assert use(quota(limit=limit, per=Per.MONTH), holders, asked, ends, spent).fits is fits
 
 
-def test_a_full_period_is_empty_again_with_the_next() -> None:
-    """Hours are not given back, so the earliest place is where the period ends."""
-    verdict = use(quota(limit="10", per=Per.DAY), [], spent="10")
-    assert verdict.frees_us == parse_moment("2026-07-28", now_us=0)
-    assert verdict.since_us == parse_moment("2026-07-27", now_us=0)
-    assert isinstance(verdict.asked, Missing)
-
-
-@pytest.mark.parametrize(
-    ("holders", "missing", "frees"),
-    [
-        ([holder("a", "1", 4)], "1", 4),
-        ([holder("a", "1", 4), holder("b", "1", 2)], "1", 2),
-        ([holder("a", "1", 4), holder("b", "1", 2)], "2", 4),
-        ([holder("a", "1/2", 4), holder("b", "1", 2)], "5/4", 4),
-        ([holder("a", "1", 4), holder("b", "1")], "1", 4),
-        ([holder("a", "1", 4), holder("b", "1")], "2", "b gave no end"),
-        ([holder("a", "1", -1)], "1", "a should have ended at 2026-07-27T09:00:00Z"),
-        ([holder("a", "1", 4, lapses=0.05)], "1", 0.05),
-        ([holder("a", "1", lapses=0.05, confirmed=False)], "1", "a gave no end"),
-        ([holder(name) for name in "abcde"], "5", "a gave no end, b gave no end, c gave no end and 2 more"),
-        ([holder("a", "1", 4)], "2", "never: it asks for more than is allowed at all"),
-    ],
-)
-def test_the_earliest_place_is_what_holders_said(holders: list[Holder], missing: str, frees: float | str) -> None:
-    """The first moment at which enough is given back; unknown with who did not say, or did not keep to it."""
-    found = first_room(holders, Fraction(missing), at_us=NOW_US)
-    assert (found.reason if isinstance(found, Missing) else found) == (frees if isinstance(frees, str) else at(frees))
-
-
 def test_more_than_is_allowed_at_all_never_fits() -> None:
     """Whoever ends when."""
     verdict = use(quota(limit="1"), [holder("a", "1", 1)], "2")
@@ -194,13 +164,11 @@ def test_a_device_is_full_beyond_its_shares() -> None:
     assert full.frees_us == at(1)
 
 
-def test_all_of_it_fits_with_the_last() -> None:
-    """What never comes goes before what nobody knows, and that before any time."""
-    never, unknown = Missing("never: it asks for more than is allowed at all"), Missing("a gave no end")
-    assert last_room([], at_us=5) == 5
-    assert last_room([7, 9], at_us=5) == 9
-    assert last_room([7, unknown, unknown], at_us=5) == unknown
-    assert last_room([unknown, never, 7], at_us=5) == never
+def test_what_holds_no_device_holds_no_place() -> None:
+    """A workload that fell back to class cpu: nobody who asks why is shown it."""
+    verdict = use(quota(limit="1"), [holder("a", "1", 4), holder("c", "0", of="cpu")])
+    assert [each.workload for each in verdict.holders] == ["a"]
+    assert verdict.frees_us == at(4)
 
 
 def test_state_is_told_without_a_request() -> None:

@@ -118,6 +118,24 @@ def test_owned_stands_beside_only_where_devices_are_known() -> None:
     assert isinstance(rolled(amount(), meter=CPU_RESERVED, owned=owned).rows[0].owned, Missing)
 
 
+def test_all_that_is_owned_is_the_same_by_every_grouping_of_places() -> None:
+    """Also where nothing of it was reserved: such places are told, most first; of times and people they are not."""
+    owned = [
+        OwnedTime(host=host, device=f"GPU-{host}", class_name=name, since_us=0, until_us=hours * HOUR_US)
+        for host, name, hours in (("n1", "H100", 2), ("n2", "L4", 1), ("n3", "L4", 3))
+    ]
+    for by, idle in (
+        ("host", (("n3",), ("n2",))), ("class", (("L4",),)), ("device", (("GPU-n3",), ("GPU-n1",), ("GPU-n2",))),
+        ("host-owner,class", (("-", "L4"),)), ("hour", ()), ("", ()),
+    ):  # fmt: skip
+        report = rolled(amount(), by=by, owned=owned)
+        assert report.owned == 6 * 3600
+        assert tuple(key for key, _ in report.idle) == idle
+    assert isinstance(rolled(amount(), by="user", owned=owned).owned, Missing)
+    assert rolled(amount(), by="user", owned=owned).idle == ()
+    assert rolled(by="host", owned=owned, told=False).idle == ()
+
+
 def test_memory_of_slices_is_in_gib_hours() -> None:
     """20 GiB for half an hour are 10."""
     report = rolled(amount(seconds=1800, placement=placed(class_name="A100/3g.20gb")), meter=MIG_MEMORY)

@@ -44,6 +44,21 @@ def test_a_usage_finds_its_place(user: str, team: str, project: str, place: Plac
     assert (charge.place, charge.counts_at) == (place, place)
 
 
+def test_nobody_is_not_a_name() -> None:
+    """A tree that lists ``-`` is no place for what nobody is named for."""
+    users = {"-": 1, "al": 1}
+    places = Places(
+        Shares(
+            half_life_us=1, users=users,
+            accounts=(Account(name="-", shares=1, users=users), Account(name="a", shares=1, users=users)),
+        )
+    )  # fmt: skip
+    for charge in (places.of("-", "-", "-"), places.of("-", "a", "-")):
+        assert isinstance(charge.place, Missing)
+    assert places.of("al", "-", "-").place == Place(account="", user="al")
+    assert places.of("al", "a", "-").place == Place(account="a", user="al")
+
+
 @pytest.mark.parametrize(
     ("user", "team", "project", "counts_at", "why"),
     [

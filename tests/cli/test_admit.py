@@ -98,6 +98,13 @@ def test_what_cannot_be_understood_is_refused(desk, words: tuple[str, ...], code
     assert done.out == ""
 
 
+def test_an_end_is_asked_for_in_the_words_of_ends(desk) -> None:
+    """Not with an age, as the past is told."""
+    for words in ("tomorrow", "18:00", "1h30m"):
+        error = desk("admit", "w", *H100, "--until", words, *NOW, "--format", "json").error
+        assert (error["code"], error["hint"].startswith("--until 4h")) == ("bad-time", True)
+
+
 def test_without_a_policy_a_note(gpuledger) -> None:
     """It is admitted, and that no quotas apply is said."""
     done = gpuledger("admit", "w", *H100, *NOW)

@@ -85,6 +85,7 @@ def test_every_factor_is_explained(lab) -> None:
     assert "fair share of nlp" in lab("fairshare", "--explain", "nlp", *NOW, "--format", "json").json["title"]
     done = lab("fairshare", "--explain", "zoe", *NOW, "--format", "json")
     assert done.error["code"] == "no-such-share"
+    assert lab("fairshare", "--explain", "", *NOW).out == lab("fairshare", *NOW).out
 
 
 def test_no_shares_and_no_half_life_are_errors(lab, tmp_path: Path) -> None:
@@ -106,3 +107,25 @@ def test_without_a_transition_it_is_unknown(gpuledger, tmp_path: Path) -> None:
     assert gpuledger("apply", policy, *NOW).status == 0
     done = gpuledger("fairshare", *NOW)
     assert (done.status, "UNKNOWN" in done.out) == (3, True)
+    why = gpuledger("fairshare", "--explain", "alice", *NOW)
+    assert (why.status, "rank UNKNOWN (no transition is known" in why.out) == (3, True)
+    found = gpuledger("fairshare", *NOW, "--format", "json")
+    assert (found.status, found.json["told"], found.json["total"]) == (3, False, None)
+    figures = ("usage", "own_usage", "norm_usage", "effective_usage", "level_fs", "factor", "rank")
+    assert {line[name] for line in found.json["lines"] for name in figures} == {None}
+    assert {name for line in found.json["lines"] for name in line["missing"]} == set(figures)
+    rows = list(csv.DictReader(io.StringIO(gpuledger("fairshare", *NOW, "--format", "csv").out)))
+    assert {(row["usage"], row["factor"], row["rank"]) for row in rows} == {("", "", "")}
+
+
+def test_an_explanation_is_as_strict_as_the_list(lab) -> None:
+    """Usage outside of the tree is unknown to both; and it is of one name among all."""
+    assert lab("fairshare", "--explain", "alice", "--strict", *NOW).status == 0
+    for state in ("provisioning", "running"):
+        words = ("--user", "dan", "--team", "vision", "--class", "L4", "--at", "2026-11-29T08:00Z")
+        assert lab("transition", "d1", state, *words, *NOW).status == 0
+    assert lab("fairshare", "--strict", *NOW).status == 1
+    assert lab("fairshare", "--explain", "alice", "--strict", *NOW).status == 1
+    for option in ("--user", "--pool"):
+        done = lab("fairshare", "--explain", "alice", option, "bob", *NOW, "--format", "json")
+        assert (done.error["code"], option in done.error["message"]) == ("bad-usage", True)

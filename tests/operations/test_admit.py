@@ -298,6 +298,14 @@ def test_who_holds_nobody_knows_how_much_is_told(desk) -> None:
     assert [each.workload for each in report.uses[-1].unknown] == ["odd"]
 
 
+def test_a_place_is_held_of_one_class(desk) -> None:
+    """Of several a quota could count none of them."""
+    for several in ("L4|H100-80GB", "H100-80GB | L4"):
+        with pytest.raises(Misconfigured) as caught:
+            desk.ask("w", "al", class_name=several)
+        assert (caught.value.code, caught.value.hint) == ("bad-placement", f"--class {several.split('|')[0].strip()}")
+
+
 @pytest.mark.parametrize("words", [{"until": -1}, {"until": 0}, {"span": 10**11}])
 def test_an_end_that_is_not_ahead_is_refused(desk, words) -> None:
     """Nothing is taken for the past, nor for ever."""

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from gpuledger.errors import Unavailable
+from gpuledger.errors import Refused, Unavailable
 from gpuledger.ledger import Ledger, verify_ledger
 from gpuledger.ledger.postgres_pipeline import Pipeline
 from gpuledger.model.workload_rows import ExpectedEnd, Hold, WorkloadEvent
@@ -78,6 +78,18 @@ def test_only_those_of_one_scope_wait_for_each_other(desk: Desk, beside: Ledger,
     in_between(monkeypatch, desk.ledger, meanwhile)
     assert desk.ask("a", "al").admitted
     assert desk.ask("b", "bo", ledger=beside, writer="box.other").admitted
+
+
+def test_a_refusal_costs_the_next_question_nothing(desk: Desk) -> None:
+    """Also the first one of a process that has read in parts for long: the connection answers as before."""
+    assert desk.ask("a", "al").admitted
+    for _ in range(8):
+        assert verify_ledger(desk.ledger) == []
+        assert desk.ask("a", "al").known
+    with pytest.raises(Refused):
+        desk.ask("a", "al", count=2)
+    assert desk.ask("a", "al").known
+    assert verify_ledger(desk.ledger) == []
 
 
 def test_a_question_takes_five_round_trips(desk: Desk, beside: Ledger, monkeypatch) -> None:

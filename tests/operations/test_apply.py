@@ -95,6 +95,16 @@ def test_a_pattern_that_fits_no_class_is_told(tmp_path) -> None:
     ]
 
 
+def test_a_quota_of_class_cpu_counts_nothing_and_says_so(tmp_path) -> None:
+    """It takes no device, so that it would never fill; and of each place that names a class it is told."""
+    text = "quotas:\n  - {user: al, class: cpu, devices: 1}\n  - {user: al, class: '*', devices: 1}\n"
+    text += "shares: {half_life: 7d, class_weights: {cpu: 2}, tree: {vision: {shares: 1}}}\n"
+    assert [(each.code, each.message) for each in applied(tmp_path, text).problems] == [
+        ("class-of-nothing", f"class cpu takes no device: `{where}` with it count nothing")
+        for where in ("quotas", "class_weights")
+    ]
+
+
 def test_a_quota_of_a_team_binds_where_the_policy_lists_no_team(tmp_path) -> None:
     """Everybody may then name their own; each slip is told once, however many quotas repeat it."""
     text = "quotas:\n  - {team: vision, devices: 8}\n  - {role: prof, devices: 1}\n"

@@ -10,7 +10,10 @@ import pytest
 from gpuledger.errors import Misconfigured, NotFound
 from gpuledger.model.lifecycle import Placement, State, Transition
 from gpuledger.model.meters import GPU_RESERVED
+from gpuledger.model.missing import Missing
+from gpuledger.model.quotas import AdmitRequest
 from gpuledger.model.reasons import ReservedReason
+from gpuledger.operations.admit import admit
 from gpuledger.operations.apply import apply
 from gpuledger.operations.fairshare import explain_fairshare, fairshare, of_user
 from gpuledger.operations.meter import meter
@@ -174,6 +177,28 @@ def test_who_waits_is_listed_in_the_order_of_fair_share(box, tmp_path: Path) -> 
     assert [one.workload for one in ask(box, 78).report.waiting] == ["b2", "a2", "x2"]
 
 
+def test_who_was_admitted_stands_in_line_and_is_marked(box, tmp_path: Path) -> None:
+    """While the hold lives: whoever starts the next must not wait for it; at a past moment as it was then."""
+    allow(box, tmp_path)
+    request = AdmitRequest(workload="c1", placement=Placement(class_name="L4"), user="carol")
+    assert admit(box.ledger, request, writer="box.admit", now_us=box.at(20)).admitted
+    say(box, "b1", "bob", ("pending", 21), requested_class="L4", now=21)
+
+    def admitted(minute: float) -> list[tuple[str, bool]]:
+        found = ask(box, minute).report.waiting
+        return [(one.workload, not isinstance(one.admitted_until_us, Missing)) for one in found]
+
+    assert admitted(25) == [("c1", True), ("b1", False)]
+    assert ask(box, 25).report.waiting[0].admitted_until_us == box.at(30)
+    assert dict(admitted(30)) == {"b1": False, "c1": False}
+    assert admit(box.ledger, request, writer="box.admit", now_us=box.at(40)).admitted
+    say(box, "c1", "carol", ("provisioning", 45), now=45)
+    assert [dict(admitted(minute)) for minute in (25, 35, 44)] == [
+        {"b1": False, "c1": True}, {"b1": False, "c1": False}, {"b1": False, "c1": True},
+    ]  # fmt: skip
+    assert dict(admitted(45)) == {"b1": False}
+
+
 def test_a_pool_that_nothing_knows_is_said(box, tmp_path: Path) -> None:
     """With those there are, of the policy, of placements, of the waiting; one of which nothing waits is known."""
     allow(box, tmp_path)
@@ -237,6 +262,8 @@ def test_without_a_transition_nothing_is_known(box, tmp_path: Path) -> None:
     """The zeros of the tree are no answer."""
     allow(box, tmp_path)
     assert not ask(box, 60).report.told
+    held(box, "a", "alice", 100, 160)
+    assert [ask(box, minute).report.told for minute in (99, 100, 200)] == [False, True, True]
 
 
 def test_every_factor_is_explained_and_a_stranger_is_said(box, tmp_path: Path) -> None:

@@ -160,6 +160,32 @@ def test_a_new_day_begins_with_nothing(plane) -> None:
     assert reader.hours(Fraction(51, 2), per=Per.DAY) == Fraction(3, 2)
 
 
+def test_who_tells_no_more_is_named(plane) -> None:
+    """A controller that fell silent, and history that nothing ends: since when, of how many; others are not meant."""
+    reader = Reader(plane)
+    plane.beat(1)
+    for name in "ab":
+        plane.run(name, 1, None, plane.placement())
+    plane.run("c", 1, None, plane.placement(class_name="cpu", count=0))
+    plane.run("d", 1, Fraction(61, 60), plane.placement())
+    plane.run("e", 1, None, plane.placement(), user="bo", team="nlp", source="other")
+
+    def silent(hour: float | Fraction, team: str = "vision", of: str = "") -> dict[str, tuple[int, int]]:
+        reader.hours(hour, team)
+        quota = Quota(scope=Scope.TEAM, name=team, per=Per.WEEK, limit=Fraction(10), class_glob=of)
+        return reader.book.silent([Bound(quota=quota, name=team)] * 2, plane.at(hour))
+
+    assert silent(Fraction(61, 60)) == {}
+    plane.tell("h", "running", 2, plane.placement(), source="history", declared=True)
+    assert silent(4) == {"cp": (plane.at(1), 2), "history": (plane.at(2), 1)}
+    assert silent(4, "nlp") == silent(4, of="L4") == {}
+    plane.beat(4)
+    assert silent(4) == {"history": (plane.at(2), 1)}
+    assert silent(9) == {"cp": (plane.at(4), 2), "history": (plane.at(2), 1)}
+    plane.beat(9, source="history")
+    assert silent(9) == {"cp": (plane.at(4), 2)}
+
+
 steps = st.lists(
     st.tuples(
         st.sampled_from(["provisioning", "running", "running", "stopped", "booting", "meter", "ask", "beat"]),

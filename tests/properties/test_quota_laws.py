@@ -9,7 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
@@ -25,6 +25,7 @@ from gpuledger.operations.meter import meter
 from gpuledger.operations.quota_book import QuotaBook, forget_book
 from gpuledger.operations.transition import record_transitions
 from gpuledger.operations.workload_memory import forget_memory
+from quota_desk import Desk
 
 ZONE = ZoneInfo("Europe/Berlin")
 STARTS = ["2026-10-24T21:10:00Z", "2026-10-31T22:40:00Z", "2026-07-27T10:00:00Z"]
@@ -323,3 +324,43 @@ def test_quotas_keep_their_laws(tmp_path: Path) -> None:
             max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
+
+
+HELD = st.tuples(st.sampled_from(["1", "1/2", "2"]), st.sampled_from([None, 3, 10, 16, 20, 30, 45, 70]))
+"""Devices, and for how many hours; None: nobody said, and it stays."""
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    held=st.lists(HELD, max_size=5), asked=HELD, later=st.sampled_from([0, 9, 15]),
+    at_once=st.integers(1, 6), hours=st.sampled_from([6, 20, 30, 48]),
+)  # fmt: skip
+def test_a_place_that_was_told_is_there(
+    tmp_path_factory: pytest.TempPathFactory, held: list[tuple[str, int | None]], asked: tuple[str, int | None],
+    later: int, at_once: int, hours: int,
+) -> None:  # fmt: skip
+    """Whoever said so ended when they said, and nobody came before: asked again at that moment, the answer is yes."""
+    desk = Desk(tmp_path_factory.mktemp("told") / "l.db", "{user: al, devices: 99}")
+
+    def ask(name: str, what: tuple[str, int | None], minute: float, *, check: bool = False) -> AdmitReport:
+        amount, length = Fraction(what[0]), what[1]
+        where = Placement(class_name="L4", count=max(1, int(amount)), share=min(amount, Fraction(1)))
+        return desk.ask(name, "al", minute, placement=where, span=length and length * 60, check=check)
+
+    for number, what in enumerate(held):
+        assert ask(str(number), what, 0).admitted
+        desk.run(str(number), 0)
+    desk.apply(f"{{user: al, devices: {at_once}}}\n{{team: vision, device_hours: {hours}, per: day}}", minute=0)
+    now = later * 60
+    ends = sorted((60 * length, str(number)) for number, (_, length) in enumerate(held) if length)
+    for end, name in [each for each in ends if each[0] <= now]:
+        desk.tell(name, "stopped", end, now=now)
+    said = ask("more", asked, now)
+    frees = said.frees_us
+    if not said.admitted and not isinstance(frees, Missing):
+        assert frees > desk.at(now)
+        minute = Fraction(frees - desk.start_us, MINUTE_US)
+        for end, name in [each for each in ends if now < each[0] <= minute]:
+            desk.tell(name, "stopped", end)
+        assert ask("more", asked, minute, check=True).admitted, said.reasons
+    desk.ledger.close()

@@ -136,6 +136,36 @@ def test_without_a_transition_the_tree_of_zeros_is_not_shown() -> None:
     assert "alice" not in text
 
 
+def test_deep_below_names_stay_on_their_line() -> None:
+    """Forty accounts below one another: the level is a number then."""
+    account = Account(name="last", shares=1)
+    for depth in reversed(range(40)):
+        account = Account(name=f"level{depth}", shares=1, accounts=(account,))
+    lines = standings(Shares(half_life_us=1, accounts=(account,)), {})
+    rows = [row for row in shown(report(lines=lines), 120).splitlines() if "level" in row and "fs" not in row]
+    assert len(rows) == 40
+    assert rows[5].startswith("          level5 ")
+    assert rows[39].startswith("          39: level39 ")
+
+
+def test_who_was_admitted_is_marked_in_the_line() -> None:
+    """In a column that is there only then; as JSON with the end of the hold."""
+    one, other = report().waiting
+    text = " ".join(shown(report(waiting=(replace(one, admitted_until_us=AT_US), other))).split())
+    assert "1 w1 admitted bob in vision" in text
+    assert "2 w2 zoe" in text
+    assert "admitted" not in shown(report())
+    first, second = to_json(report(waiting=(replace(one, admitted_until_us=AT_US), other)))["waiting"]  # type: ignore[misc]
+    assert (first["admitted_until"], second["admitted_until"]) == ("2026-11-29T12:30:00Z", None)
+
+
+def test_who_is_outside_of_the_tree_is_shown_no_empty_tree() -> None:
+    """What they used, and what waits."""
+    text = shown(report(lines=()))
+    assert "account, user" not in text
+    assert "eve: <0.01 device-hours" in text
+
+
 def test_some_never_reads_as_none() -> None:
     """Nor as more digits than it has."""
     assert [hours(Fraction(n)) for n in (0, 1, 36, 3600, 12_345_678)] == ["0.00", "<0.01", "0.01", "1.00", "3429.36"]

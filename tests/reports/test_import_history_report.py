@@ -39,6 +39,15 @@ def test_what_to_type_next_is_typed_as_it_stands(printed) -> None:
     assert "  gpuledger meter\n" in told
 
 
+def test_what_to_ask_reaches_as_far_as_what_is_open(printed) -> None:
+    """It is metered to the dump's own time."""
+    later = replace(REPORT, as_of_us=T0 + 6 * 3_600_000_000)
+    told = printed(import_history_report.to_table(later), 200)
+    assert "--since 2026-07-27T10:00:00Z --until 2026-07-27T17:00:00Z" in told
+    told = printed(import_history_report.to_table(replace(later, running=0)), 200)
+    assert "--since 2026-07-27T10:00:00Z --until 2026-07-27T13:00:00Z" in told
+
+
 def test_conflicts_are_said(printed) -> None:
     """The first stays."""
     told = printed(import_history_report.to_table(replace(REPORT, conflicts=3)), 200)

@@ -56,6 +56,13 @@ def test_a_line_a_quota_and_who_is_over_plainly(printed, width: int) -> None:
     assert "odd" in text
 
 
+def test_what_may_count_is_no_amount(printed) -> None:
+    """A device of nobody knows which class stands by the quota of a class, and not with its number."""
+    any_card = replace(HOURS, holders=(), unknown=(replace(HOLDERS[0], class_name="gpu"),))
+    text = printed(quota_report.to_table(replace(REPORT, uses=(any_card,))), 120)
+    assert "train-0 (UNKNOWN)" in text
+
+
 def test_json_and_csv(printed) -> None:
     """The contract: exact shares, hours with three decimals."""
     first, second = quota_report.to_json(REPORT)["quotas"]  # type: ignore[misc]

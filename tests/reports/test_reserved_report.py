@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -12,7 +13,7 @@ from rich.console import Console
 from gpuledger.model.missing import Missing
 from gpuledger.model.reasons import ReservedReason
 from gpuledger.model.reserved import NOT_OWNED, ReservedGap, ReservedReport, ReservedRow
-from gpuledger.reports.reserved_report import not_told, to_csv, to_json, to_table
+from gpuledger.reports.reserved_report import MOST_IDLE, not_told, to_csv, to_json, to_table
 
 
 def row(key: str, quantity: Fraction | int, owned: Fraction | Missing = NOT_OWNED) -> ReservedRow:
@@ -53,6 +54,25 @@ def test_csv_adds_up_too() -> None:
     lines = list(csv.DictReader(io.StringIO(to_csv(report(row("a", 1200, Fraction(3600)), row("b", Fraction(1, 3)))))))
     assert [line["quantity"] for line in lines] == ["1200.000", "0.333"]
     assert [line["owned"] for line in lines] == ["3600.000", ""]
+
+
+def test_what_is_owned_and_not_reserved_is_told() -> None:
+    """The total is of all that is owned, so that it does not depend on the grouping."""
+    one = replace(
+        report(row("n1", 3600, Fraction(7200))), owned=Fraction(21_600),
+        idle=((("n3",), Fraction(10_800)), (("n2",), Fraction(3600))),
+    )  # fmt: skip
+    told = shown(one)
+    assert "Owned, and nothing of it reserved: 4.0 device-hours: n3 3.0; n2 1.0" in told
+    assert "6.0" in told.split("total")[1].splitlines()[0]
+    document = to_json(one)
+    assert document["owned"] == "21600.000"
+    assert document["idle"] == [{"team": "n3", "owned": "10800.000"}, {"team": "n2", "owned": "3600.000"}]
+    assert "by another name" not in told
+    doubt = replace(one, rows=(*one.rows, row("n3.example.org", 3600)))
+    assert "perhaps the same by another name: n3.example.org" in " ".join(shown(doubt).split())
+    many = replace(one, idle=tuple(((f"m{number}",), Fraction(3600)) for number in range(MOST_IDLE + 5)))
+    assert "; 5 more" in " ".join(shown(many).split())
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

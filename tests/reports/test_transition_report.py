@@ -26,6 +26,11 @@ def test_new_events_are_shown_with_their_reference(printed) -> None:
     assert "1 transition known already" in told
 
 
+def test_nothing_new_is_said(printed) -> None:
+    """`--from-runtime` a second time."""
+    assert printed(to_table(TransitionReport())) == "nothing new: nothing added"
+
+
 def test_many_events_are_not_all_shown(printed) -> None:
     """The first of them, and how many more."""
     assert "and 30 more" in printed(to_table(TransitionReport(added=(EVENT,) * 50)))

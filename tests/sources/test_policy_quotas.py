@@ -81,6 +81,19 @@ def test_what_is_no_quota_names_its_line(entry: str, code: str, said: str) -> No
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("zone", ["localtime", "posixrules"])
+def test_the_zone_of_a_machine_is_no_zone_of_a_policy(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two machines would cut the same hours into other months; a version that was stored before is still read."""
+    with pytest.raises(BadInput) as caught:
+        parse(f"billing: {{zone: {zone}}}", path="p.yaml", now_us=0)
+    assert (caught.value.code, caught.value.line) == ("policy-bad-value", 1)
+    assert "another machine" in caught.value.message
+    monkeypatch.setattr("gpuledger.sources.policy_quotas._OF_THE_MACHINE", ("UTC",))
+    with pytest.raises(BadInput):
+        parse("billing: {zone: UTC}", path="p.yaml", now_us=0)
+    assert parse("billing: {zone: UTC}", path="p.yaml", now_us=0, is_stored=True)[0].zone == "UTC"
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Etc/GMT+5"])
 def test_a_zone_of_whole_hours_is_taken(zone: str) -> None:
     """Its midnights are hours of the UTC clock, the year round."""

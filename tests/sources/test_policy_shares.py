@@ -6,10 +6,12 @@ from fractions import Fraction
 
 import pytest
 
+from gpuledger.accounting.fairshare import standings
+from gpuledger.accounting.share_places import Places
 from gpuledger.errors import BadInput
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US, MINUTE_US
-from gpuledger.model.shares import PARENT, Account, Algorithm, Shares
+from gpuledger.model.shares import PARENT, Account, Algorithm, Place, Shares
 from gpuledger.sources import policy_file
 
 WHOLE = """\
@@ -43,6 +45,34 @@ def test_a_whole_tree() -> None:
     lab = Account(name="lab", shares=PARENT, users={"carol": 3})
     vision = Account(name="vision", shares=40, users={"alice": 1, "bob": PARENT}, accounts=(lab,))
     assert shares.accounts == (vision, Account(name="nlp", shares=60))
+
+
+def test_a_deep_tree() -> None:
+    """Forty accounts below one another, as Slurm takes them; the place of the last is found."""
+    text = "z: {shares: 1, users: {u: 1}}"
+    for depth in reversed(range(40)):
+        text = f"a{depth}: {{shares: 1, accounts: {{{text}}}}}"
+    shares = parse(f"shares: {{half_life: 7d, tree: {{{text}}}}}")
+    assert len(list(shares.every_account())) == 41
+    assert Places(shares).of("u", "a0", "-").place == Place(account="z", user="u")
+    *_, last = standings(shares, {Place(account="z", user="u"): Fraction(1)})
+    assert (last.depth, last.rank) == (41, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("shares: {half_life: , tree: {a: {shares: 1}}}", "write half_life: 7d"),
+        ("shares: {half_life: [7d], tree: {a: {shares: 1}}}", "write half_life: 7d"),
+        ("shares: {half_life: 7d, tree: {a: {shares: }}}", "write shares: 1"),
+        ("shares: {half_life: 7d, class_weights: {L4: }, tree: {a: {shares: 1}}}", 'class_weights: {"L4": 2}'),
+    ],
+)
+def test_what_is_left_empty_is_told_with_a_value_that_fits(text: str, hint: str) -> None:
+    """Not with the word TEXT, where a number belongs."""
+    with pytest.raises(BadInput) as caught:
+        parse(text)
+    assert caught.value.hint.startswith(hint)
 
 
 def test_fair_tree_is_the_default_as_in_slurm_and_weights_are_one() -> None:

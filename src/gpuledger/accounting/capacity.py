@@ -24,6 +24,7 @@ ANY_CARD = "gpu"
 
 NOTHING_STARTED = Missing("nothing that waited started in the window")
 NOBODY_ASKED = Missing("nobody told since when it waited")
+NOT_REQUESTED = Missing("no request for it is known in this time")
 NOT_COMPARED = Missing("no request could be held against a placement whose class is known")
 ONLY_ASKED = Missing("either of several was asked for; what is held counts for the class that was given")
 CARD_UNTOLD = Missing("some who asked for it hold cards whose class is not told")
@@ -221,7 +222,7 @@ def _line(
         unasked=_count(started, lambda each: isinstance(each.asked_us, Missing)),
         wait_p50_us=nearest_rank(waits, 50) if waits else NOTHING_STARTED,
         wait_p95_us=nearest_rank(waits, 95) if waits else NOTHING_STARTED,
-        waited_us=union_us(spans) if spans else NOBODY_ASKED,
+        waited_us=union_us(spans) if spans else (NOBODY_ASKED if admissions else NOT_REQUESTED),
         compared=len(compared),
         fallbacks=sum(instead.values()) if compared else NOT_COMPARED,
         instead=tuple(sorted(instead.items(), key=lambda each: (-each[1], each[0]))),

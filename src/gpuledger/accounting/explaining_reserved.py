@@ -11,8 +11,8 @@ from gpuledger.model.durations import decimal
 from gpuledger.model.explanation import Explanation, Figure
 from gpuledger.model.meters import Meter
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import HOUR_US, iso
-from gpuledger.model.reserved import PRODUCTS, factor
+from gpuledger.model.moments import HOUR_US, hour_floor, iso
+from gpuledger.model.reserved import PRODUCTS, ReservedAmount, factor
 from gpuledger.model.rounding import nearest
 from gpuledger.model.rows import UsageCorrection, UsageRecord
 from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
@@ -73,6 +73,20 @@ def record_node(
         ("evidence_hash", row.evidence_hash),
     ]
     return Explanation(title=title, figures=tuple(figures), refs=_refs(row), children=tuple(children))
+
+
+def due_node(amount: ReservedAmount, meter: Meter, owner: Owner, *, children: Iterable[Explanation]) -> Explanation:
+    """Time that no record says: what the next pass books, what is still open, or a part of an hour."""
+    figures: list[tuple[str, Figure]] = [
+        ("seconds", amount.seconds),
+        ("each_second_counts", str(factor(meter.name, amount.placement))),
+        ("user", owner.user),
+        ("team", owner.team),
+        ("project", owner.project),
+    ]
+    hour = iso(hour_floor(amount.at_us))
+    title = f"not recorded yet, or cut by the window: {meter.name} of {owner.workload}, in the hour of {hour}"
+    return Explanation(title=title, figures=tuple(figures), children=tuple(children))
 
 
 def event_node(row: WorkloadEvent, owner: Owner, *, stands: bool = True) -> Explanation:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from gpuledger.accounting.decay import ONE, Decay
 from gpuledger.accounting.share_usage import ShareUsage
 from gpuledger.model.durations import count, decimal, duration_us, several
 from gpuledger.model.explanation import Explanation, Figure
-from gpuledger.model.fairshare import INFINITE, FairShareReport, LevelFs, ShareLine
+from gpuledger.model.fairshare import INFINITE, NOT_TOLD, ClassPart, FairShareReport, LevelFs, ShareLine
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US, HOUR_US, hour_floor, iso
 from gpuledger.model.rounding import nearest
 from gpuledger.model.shares import PARENT, Algorithm, Place, Shares
 
 NOBODY = Missing("neither the tree nor any usage names it")
+
+_MOST_BELOW = 20
+"""How many of those below an account are listed with what they used."""
 
 
 def explain_share(
@@ -34,6 +37,12 @@ def explain_share(
     outside = [one for one in usage.outside if one.user == name]
     if not lines and not outside:
         return NOBODY
+    if not report.told:
+        return Explanation(
+            title=f"fair share of {name} at {iso(report.at_us)}, by {_algorithm(shares)}",
+            figures=(("policy", report.policy), ("rank", NOT_TOLD)),
+            refs=(report.policy_ref,),
+        )
     children = [_standing(report, by_place, usage, line) for line in lines]
     children += [
         Explanation(
@@ -73,7 +82,7 @@ def _standing(
     while (above := way[0].stands_below) and (found := by_place.get(Place(account=above))) is not None:
         way.insert(0, found)
     level = _fair_level if report.algorithm is Algorithm.FAIR_TREE else _classic_level
-    children = [_used(usage, line), *(level(report, by_place, each) for each in way), _rank(report, line)]
+    children = [_used(report, usage, line), *(level(report, by_place, each) for each in way), _rank(report, line)]
     rank = line.rank if isinstance(line.rank, Missing) else f"{line.rank} of {report.ranked}"
     figures: list[tuple[str, Figure]] = [
         ("rank", rank),
@@ -82,20 +91,10 @@ def _standing(
     return Explanation(title=line.place.words, figures=tuple(figures), children=tuple(children))
 
 
-def _used(usage: ShareUsage, line: ShareLine) -> Explanation:
+def _used(report: FairShareReport, usage: ShareUsage, line: ShareLine) -> Explanation:
     parts = usage.parts(line.place)
-    children = [
-        Explanation(
-            title=f"class {part.class_name}",
-            figures=(
-                ("device_seconds_reserved", sixth(part.device_seconds)),
-                ("decayed_to", sixth(part.usage / Fraction(part.weight) if part.weight else Fraction(0))),
-                ("each_counts", str(part.weight)),
-                ("usage", sixth(part.usage)),
-            ),
-        )
-        for part in parts
-    ]
+    below = _below(report.lines, line)
+    children = [*map(_of_class, parts), *_listed(below)]
     title = f"its usage: {sixth(line.usage)} device-seconds, decayed and weighted"
     if not line.place.user and not isinstance(line.rank, Missing):
         title += "; the tree names none of its users, so it is one place for all of them"
@@ -103,9 +102,44 @@ def _used(usage: ShareUsage, line: ShareLine) -> Explanation:
         title += f"; {sixth(line.own_usage)} of it by users whom the tree does not name"
     return Explanation(
         title=title,
-        figures=() if parts else (("classes", "none: nothing that counts was reserved by it itself"),),
+        figures=() if parts or below else (("classes", "none: nothing that counts was reserved by it itself"),),
         children=tuple(children),
     )
+
+
+def _of_class(part: ClassPart) -> Explanation:
+    """From what was reserved to what counts: each figure is the one before it times the factor between them."""
+    average = part.decayed / Fraction(part.device_seconds) if part.device_seconds else Fraction(0)
+    return Explanation(
+        title=f"class {part.class_name}",
+        figures=(
+            ("device_seconds_reserved", sixth(part.device_seconds)),
+            ("an_hour_counts_on_average", sixth(average)),
+            ("decayed_to", sixth(part.decayed)),
+            ("each_counts", str(part.weight)),
+            ("usage", sixth(part.usage)),
+        ),
+    )
+
+
+def _below(lines: Sequence[ShareLine], line: ShareLine) -> list[ShareLine]:
+    """Who stands directly below an account and has used anything, the most first."""
+    found: list[ShareLine] = []
+    for each in lines[lines.index(line) + 1 :]:
+        if each.depth <= line.depth:
+            break
+        if each.depth == line.depth + 1 and each.usage:
+            found.append(each)
+    return sorted(found, key=lambda each: (-each.usage, each.place))
+
+
+def _listed(below: Sequence[ShareLine]) -> list[Explanation]:
+    said = [Explanation(title=each.place.words, figures=(("usage", sixth(each.usage)),)) for each in below]
+    if len(said) <= _MOST_BELOW:
+        return said
+    rest = sum((each.usage for each in below[_MOST_BELOW:]), Fraction(0))
+    more = Explanation(title=f"{count(len(said) - _MOST_BELOW)} more", figures=(("usage", sixth(rest)),))
+    return [*said[:_MOST_BELOW], more]
 
 
 def _shared(line: ShareLine) -> str:
@@ -132,7 +166,7 @@ def _fair_level(report: FairShareReport, by_place: Mapping[Place, ShareLine], li
 
 def _level(level: LevelFs) -> Figure:
     if level == INFINITE:
-        return "infinite: it has used nothing"
+        return "infinite: it has used nothing that counts"
     return sixth(level) if isinstance(level, Fraction) else level
 
 
@@ -211,16 +245,20 @@ def _weights(report: FairShareReport) -> Explanation:
 
 def _unknown(report: FairShareReport) -> Explanation:
     """What is not in the figures, and whose it is nobody knows."""
-    if not report.gaps:
+    if not report.gaps and not report.problems:
         return Explanation(title="nothing is known to be missing from the reservations of this time")
+    notes = [Explanation(title=f"{problem.code}: {problem.message}") for problem in report.problems]
     return Explanation(
         title="UNKNOWN, and so in nobody's usage unless it says that it is counted",
-        children=tuple(
-            Explanation(
-                title=f"{gap.reason}: {gap.what}, {gap.detail}",
-                figures=(("seconds", gap.seconds), ("since", iso(gap.since_us)), ("until", iso(gap.until_us))),
-            )
-            for gap in report.gaps
+        children=(
+            *(
+                Explanation(
+                    title=f"{gap.reason}: {gap.what}, {gap.detail}",
+                    figures=(("seconds", gap.seconds), ("since", iso(gap.since_us)), ("until", iso(gap.until_us))),
+                )
+                for gap in report.gaps
+            ),
+            *notes,
         ),
     )
 

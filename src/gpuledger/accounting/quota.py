@@ -1,4 +1,4 @@
-"""The rules of quotas: which apply to a request, whether it fits, and when it will.
+"""The rules of quotas: which apply to a request, and whether it fits. When it will, says :mod:`.room`.
 
 Pure: holders and amounts in, verdicts out. Every quota that matches applies, so the smallest decides; all are told.
 """
@@ -10,13 +10,14 @@ from datetime import tzinfo
 from fnmatch import fnmatchcase
 from fractions import Fraction
 
+from gpuledger.accounting.capacity import is_any_card
 from gpuledger.accounting.periods import period_of
+from gpuledger.accounting.room import Wish, amount_of, first_room, hours_room, still_us
 from gpuledger.model.missing import Missing
-from gpuledger.model.moments import HOUR_US, iso
+from gpuledger.model.moments import HOUR_US
 from gpuledger.model.quotas import EACH, NEVER_FITS, Bound, FullDevice, Holder, Per, Quota, QuotaUse, Scope
 
 NONE = Fraction(0)
-_SHOWN = 3
 
 
 def bounds(
@@ -75,6 +76,7 @@ def use_of(
     quota = bound.quota
     since_us, until_us = period_of(at_us, quota.per, zone)
     known, unknown, held = _counted(quota, holders, at_us, until_us)
+    wish = Wish.until(ends_us, asked, at_us=at_us)
     wanted: Fraction | Missing
     if quota.per is Per.AT_ONCE:
         used, promised, wanted = held, NONE, asked
@@ -82,15 +84,18 @@ def use_of(
     else:
         used = spent(bound, since_us) * Fraction(1, 3600)
         promised = held * Fraction(1, HOUR_US)
-        if isinstance(ends_us, Missing) and asked:
-            wanted, fits = Missing("it gave no end"), used + promised < quota.limit
-        else:
-            wanted = asked * Fraction(_still_us(ends_us, at_us, until_us), HOUR_US)
-            fits = used + promised + wanted <= quota.limit or not asked
+        fits = wish.fits(quota.limit - used - promised, at_us, until_us)
+        wanted = Missing("it gave no end") if isinstance(ends_us, Missing) and asked else wish.hours(at_us, until_us)
     if not is_asked:
         wanted, fits = NONE, True
     if not (fits and is_asked):  # who is shown to people; a yes is given many times a second
         known.sort(key=_longest)
+    frees_us: int | Missing = at_us
+    if not fits and quota.per is Per.AT_ONCE:
+        frees_us = NEVER_FITS if asked > quota.limit else first_room(known, used + asked - quota.limit, at_us=at_us)
+    elif not fits:
+        left = quota.limit - used - promised
+        frees_us = hours_room(quota, known, wish, left=left, at_us=at_us, from_us=at_us, zone=zone)
     return QuotaUse(
         bound=bound,
         since_us=since_us,
@@ -101,13 +106,13 @@ def use_of(
         fits=fits,
         holders=tuple(known),
         unknown=tuple(sorted(unknown, key=_longest)),
-        frees_us=at_us if fits else _frees(quota, known, used, wanted, at_us, until_us),
+        frees_us=frees_us,
     )
 
 
 def full_device(device: str, asked: Fraction, holders: Sequence[Holder], *, at_us: int) -> FullDevice | None:
     """A named device that has no room for a share; None where it has."""
-    held = sum((_amount(each) for each in holders), NONE)
+    held = sum((amount_of(each) for each in holders), NONE)
     if held + asked <= 1:
         return None
     return FullDevice(
@@ -118,59 +123,14 @@ def full_device(device: str, asked: Fraction, holders: Sequence[Holder], *, at_u
     )
 
 
-def first_room(holders: Iterable[Holder], missing: Fraction, *, at_us: int) -> int | Missing:
-    """When so much will have been given back, by the ends that holders gave; Missing with who did not say."""
-    left, silent = missing, list[str]()
-    for holder in sorted(holders, key=lambda each: (_end(each, at_us), each.workload)):
-        end_us = _end(holder, at_us)
-        if end_us == _NEVER:
-            silent.append(_why(holder))
-            continue
-        left -= _amount(holder)
-        if left <= 0:
-            return end_us
-    if not silent:
-        return NEVER_FITS
-    more = f" and {len(silent) - _SHOWN} more" if len(silent) > _SHOWN else ""
-    return Missing(f"{', '.join(silent[:_SHOWN])}{more}")
-
-
-def last_room(moments: Iterable[int | Missing], *, at_us: int) -> int | Missing:
-    """When all of it fits: the last of these; Missing where one is: never goes before not known."""
-    last_us, missing = at_us, list[Missing]()
-    for moment in moments:
-        if isinstance(moment, Missing):
-            missing.append(moment)
-        else:
-            last_us = max(last_us, moment)
-    if not missing:
-        return last_us
-    return NEVER_FITS if NEVER_FITS in missing else Missing("; ".join(dict.fromkeys(each.reason for each in missing)))
-
-
-def _frees(
-    quota: Quota, holders: Sequence[Holder], used: Fraction, asked: Fraction | Missing, at_us: int, until_us: int
-) -> int | Missing:
-    wanted = NONE if isinstance(asked, Missing) else asked
-    if wanted > quota.limit or (quota.per is not Per.AT_ONCE and not quota.limit):
-        return NEVER_FITS
-    if quota.per is not Per.AT_ONCE:
-        return until_us  # hours are not given back: the next period has new ones
-    return first_room(holders, used + wanted - quota.limit, at_us=at_us)
-
-
 def _named(name: str) -> list[str]:
     return [name] if name not in ("", "-") else []
-
-
-def _amount(holder: Holder) -> Fraction:
-    return NONE if isinstance(holder.amount, Missing) else holder.amount
 
 
 def _counted(
     quota: Quota, holders: Iterable[Holder], at_us: int, until_us: int
 ) -> tuple[list[Holder], list[Holder], Fraction]:
-    """Who holds what a quota counts now: with a known amount, and without; and the sum of the known.
+    """Who holds what a quota counts now, who holds nobody knows whether or how much of it, and the sum of the known.
 
     That is devices of a quota at once; else device-microseconds until they end, within the period.
     """
@@ -185,35 +145,18 @@ def _counted(
         if name not in fitting:
             fitting[name] = counts(quota, name)
         if not fitting[name]:
+            if is_any_card(name):
+                unknown.append(holder)
             continue
         if isinstance(amount, Missing):
             unknown.append(holder)
             continue
+        if not amount:
+            continue  # of class cpu: it holds no device
         known.append(holder)
         number, of = amount.as_integer_ratio()
-        whole[of] = whole.get(of, 0) + (number if at_once else number * _still_us(holder.ends_us, at_us, until_us))
+        whole[of] = whole.get(of, 0) + (number if at_once else number * still_us(holder.ends_us, at_us, until_us))
     return known, unknown, sum((Fraction(number, of) for of, number in whole.items()), NONE)
-
-
-def _still_us(ends_us: int | Missing, at_us: int, until_us: int) -> int:
-    """Microseconds until an end, within the period; 0 where none was given, or it is over."""
-    return 0 if isinstance(ends_us, Missing) else max(0, min(ends_us, until_us) - at_us)
-
-
-_NEVER = 1 << 63
-
-
-def _end(holder: Holder, at_us: int) -> int:
-    ends = [each for each in (holder.ends_us, holder.lapses_us if holder.is_confirmed else holder.ends_us)
-            if not isinstance(each, Missing)]  # fmt: skip
-    end_us = min(ends, default=_NEVER)
-    return end_us if end_us > at_us else _NEVER
-
-
-def _why(holder: Holder) -> str:
-    if isinstance(holder.ends_us, Missing):
-        return f"{holder.workload} gave no end"
-    return f"{holder.workload} should have ended at {iso(holder.ends_us)}"
 
 
 def _longest(holder: Holder) -> tuple[int, str]:

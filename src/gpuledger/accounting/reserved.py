@@ -123,6 +123,10 @@ def roll_up_reserved(
         if line.seconds or line.quantity
     ]
     times = [place for place, word in enumerate(by) if word in TIME_BY]
+    held = {row.key for row in rows}
+    # time in which nothing was reserved is no place that somebody could use more
+    is_of_places = bool(by) and not times and told
+    idle = sorted(((key, size) for key, size in beside.items() if is_of_places and key not in held), key=_largest)
     return ReservedReport(
         meter=meter.name,
         unit=unit,
@@ -133,7 +137,13 @@ def roll_up_reserved(
         rows=tuple(sorted(rows, key=lambda row: ([row.key[place] for place in times], -row.quantity, row.key))),
         gaps=in_order(gaps),
         told=told,
+        idle=tuple(idle),
+        owned=sum(beside.values(), Fraction(0)) if beside else NOT_OWNED,
     )
+
+
+def _largest(group: tuple[tuple[str, ...], Fraction]) -> tuple[Fraction, tuple[str, ...]]:
+    return -group[1], group[0]
 
 
 def group_of(

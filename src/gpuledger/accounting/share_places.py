@@ -31,12 +31,12 @@ class Places:
     """The tree of one policy, by the names of its accounts and users."""
 
     def __init__(self, shares: Shares) -> None:
-        self._root_users = frozenset(shares.users)
-        self._accounts = {account.name: account for account in shares.every_account()}
+        self._root_users = frozenset(shares.users) - {NO_NAME}
+        self._accounts = {account.name: account for account in shares.every_account() if account.name != NO_NAME}
         self._below = {name: tuple(_all_below(account)) for name, account in self._accounts.items()}
         self._accounts_of: dict[str, list[str]] = defaultdict(list)
         for name, account in self._accounts.items():
-            for user in account.users:
+            for user in account.users.keys() - {NO_NAME}:
                 self._accounts_of[user].append(name)
         self._known: dict[tuple[str, str, str], Charge] = {}
 
@@ -53,11 +53,11 @@ class Places:
         if not name:
             return self._without_account(user, team, project)
         account = self._accounts[name]
-        if user in account.users:
+        if user in account.users and user != NO_NAME:
             return _at(Place(account=name, user=user))
         if account.is_place:
             return _at(Place(account=name))
-        homes = [each for each in self._below[name] if user in self._accounts[each].users]
+        homes = [each for each in self._accounts_of.get(user, ()) if each in self._below[name]]
         if len(homes) == 1:
             return _at(Place(account=homes[0], user=user))
         why = f"{name} lists {user} in {' and in '.join(homes)}" if homes else f"{name} does not list {user}"

@@ -84,6 +84,7 @@ class ShareUsage:
                     class_name=class_name,
                     weight=weight,
                     device_seconds=seconds * each + (part.device_seconds if part else 0),
+                    decayed=Fraction(weighted, ONE) * each + (part.decayed if part else 0),
                     usage=self._held.total({device: [seconds, weighted]}) + (part.usage if part else 0),
                 )
         return tuple(sorted(by_class.values(), key=lambda part: (-part.usage, part.class_name)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from gpuledger.accounting.capacity import alternatives, is_any_card
-from gpuledger.model.fairshare import NOT_IN_TREE, ShareLine, Waiting
+from gpuledger.model.fairshare import NOT_ADMITTED, NOT_IN_TREE, ShareLine, Waiting
 from gpuledger.model.missing import Missing
 from gpuledger.model.shares import Place
 
@@ -51,8 +51,8 @@ class Request:
     """A workload that waits, and whose it is.
 
     Args:
-        workload, user, team, project, since_us, known_until_us, requested_class, pools, ref: as in a
-            :class:`~gpuledger.model.fairshare.Waiting`.
+        workload, user, team, project, since_us, known_until_us, requested_class, pools, ref, admitted_until_us: as in
+            a :class:`~gpuledger.model.fairshare.Waiting`.
         place: its place in the tree.
     """
 
@@ -66,6 +66,7 @@ class Request:
     requested_class: str
     pools: tuple[str, ...]
     ref: str
+    admitted_until_us: int | Missing = NOT_ADMITTED
 
 
 def in_line(requests: Iterable[Request], lines: Iterable[ShareLine]) -> tuple[Waiting, ...]:
@@ -89,6 +90,7 @@ def in_line(requests: Iterable[Request], lines: Iterable[ShareLine]) -> tuple[Wa
             requested_class=one.requested_class,
             pools=one.pools,
             ref=one.ref,
+            admitted_until_us=one.admitted_until_us,
         )
         is_last, number = (True, 0) if isinstance(rank, Missing) else (False, rank)
         found.append(((is_last, number, one.since_us, one.workload), waiting))

@@ -106,6 +106,10 @@ def _end(session: Session, until: str) -> tuple[int | Missing, int | Missing]:
     span_us = length_us(until)
     if not isinstance(span_us, Missing):
         return NO_END, span_us
-    at_us = session.moment_or_none(until)
+    try:
+        at_us = session.moment_or_none(until)
+    except Misconfigured as error:
+        hint = "--until 4h, --until 90m or --until 2026-11-29T18:00Z: a span from now on, or a time ahead"
+        raise Misconfigured(error.code, error.message, hint=hint) from None
     assert at_us is not None
     return at_us, NO_END

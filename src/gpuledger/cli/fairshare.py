@@ -16,7 +16,7 @@ from gpuledger.cli.options import (
     StrictOption,
 )
 from gpuledger.cli.session import Session
-from gpuledger.errors import Unknown
+from gpuledger.errors import Misconfigured, Unknown
 from gpuledger.operations.fairshare import explain_fairshare, fairshare, of_user
 from gpuledger.reports import explain_report, fairshare_report
 
@@ -50,6 +50,10 @@ def command(
     the tree, and the workloads that wait, the first in line first; of equals who waits longest.
     """
     session = Session(ctx, Globals(ledger=ledger, config=config, format=format_, now=now, quiet=quiet))
+    if explain and (user or pool):
+        option = "--user" if user else "--pool"
+        hint = f"gpuledger fairshare --explain {explain}   (it is explained among all)"
+        raise Misconfigured("bad-usage", f"--explain takes no {option}", hint=hint)
     asked_us = session.moment_or_none(at)
     with session.read() as opened:
         found = fairshare(
@@ -58,19 +62,19 @@ def command(
             now_us=session.now_us,
             pool=pool or "",
         )
-    if explain is not None:
-        tree = explain_fairshare(found, explain)
+    report = of_user(found.report, user) if user else found.report
+    tree = explain_fairshare(found, explain) if explain else None
+    session.problems(report.problems)
+    if tree is not None:
         session.answer(
             table=lambda: explain_report.to_tree(tree), as_json=lambda: explain_report.to_json(tree), whole_lines=True
         )
-        return
-    report = of_user(found.report, user) if user else found.report
-    session.problems(report.problems)
-    session.answer(
-        table=lambda: fairshare_report.to_table(report),
-        as_json=lambda: fairshare_report.to_json(report),
-        as_csv=lambda: fairshare_report.to_csv(report),
-    )
+    else:
+        session.answer(
+            table=lambda: fairshare_report.to_table(report),
+            as_json=lambda: fairshare_report.to_json(report),
+            as_csv=lambda: fairshare_report.to_csv(report),
+        )
     if not report.told:
         session.talk("UNKNOWN: no transition is known; `gpuledger transition` or `gpuledger import` brings them")
         raise typer.Exit(Unknown.exit_status)

@@ -63,6 +63,10 @@ class Pipeline:
     """The way to a server and back, of one connection that is in autocommit: whoever wants a transaction says BEGIN."""
 
     def __init__(self, driver: Driver) -> None:
+        if CAN_PIPELINE:
+            # It prepares by itself what it executes often, and after a ROLLBACK has the server forget all that is
+            # prepared, also what was by others (DEALLOCATE ALL: psycopg 3.3.9, _preparing.py).
+            driver.prepare_threshold = None
         self._adapting = Transformer(driver.adapters)
         self._waiting: list[Asked] = []
         self._prepared: dict[_Key, bytes] = {}  # what was not asked for longest comes first

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from gpuledger.errors import Corrupt
 from gpuledger.ledger.codec import CODECS
 from gpuledger.ledger.engine import bare_cursor, engine_of
-from gpuledger.ledger.schema import IDENTITY_TEXT, USAGE_CORRECTION, USAGE_RECORD, WORKLOAD_EVENT
+from gpuledger.ledger.schema import HOLD, IDENTITY_TEXT, USAGE_CORRECTION, USAGE_RECORD, WORKLOAD_EVENT
 from gpuledger.model.lifecycle import State
 from gpuledger.model.missing import Missing
 from gpuledger.model.workload_rows import WorkloadEvent
@@ -146,6 +146,24 @@ def may_wait(connection: sa.Connection, *, at_us: int) -> list[str]:
         .order_by(asked.c.workload)
     )
     return [str(name) for name in connection.execute(statement).scalars()]
+
+
+def admitted_until(connection: sa.Connection, workloads: Sequence[str], *, at_us: int) -> dict[str, int]:
+    """Those of these workloads whose place ``admit`` held at a moment, unconfirmed: until when, microseconds UTC."""
+    columns = HOLD.c
+    last: dict[str, tuple[str, int | None]] = {}
+    for start in range(0, len(workloads), _AT_ONCE):
+        statement = (
+            sa.select(columns.workload, columns.change, columns.expires_at_us)
+            .where(columns.workload.in_(workloads[start : start + _AT_ONCE]), columns.at_us <= at_us)
+            .order_by(columns.workload, columns.sequence, columns.change)
+        )
+        last |= {workload: (change, expires_at_us) for workload, change, expires_at_us in connection.execute(statement)}
+    return {
+        workload: expires_at_us
+        for workload, (change, expires_at_us) in last.items()
+        if change == "taken" and expires_at_us is not None and expires_at_us > at_us
+    }
 
 
 def open_history(connection: sa.Connection, *, at_us: int) -> dict[str, int]:

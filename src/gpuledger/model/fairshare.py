@@ -19,7 +19,10 @@ LevelFs = Fraction | Literal["inf"] | Missing
 NO_LEVEL = Missing("only Fair Tree has levels, and an account that takes its parent's shares has none")
 NO_RANK = Missing("an account is no place in the line; its users are")
 NO_FACTOR = Missing("Fair Tree ranks users, not accounts")
+NOT_ADMITTED = Missing("nothing holds a place for it")
 NOT_IN_TREE = Missing("the tree of shares has no place for it")
+NOT_TOLD = Missing("no transition is known up to then, so nobody told who used what")
+"""Of every figure that usage makes, where nothing was told by then: the zeros of the tree are no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +69,14 @@ class ClassPart:
         class_name: which.
         weight: what a device-second of it counts.
         device_seconds: as reserved, not decayed.
+        decayed: decayed, not weighted.
         usage: decayed and weighted.
     """
 
     class_name: str
     weight: Fraction
     device_seconds: Fraction
+    decayed: Fraction
     usage: Fraction
 
 
@@ -108,6 +113,7 @@ class Waiting:
         requested_class: may be empty.
         pools: the pools that it can run in, as far as that is told.
         ref: of the event.
+        admitted_until_us: until when ``admit`` holds its place; Missing where it was not admitted, or that has lapsed.
     """
 
     workload: str
@@ -122,6 +128,7 @@ class Waiting:
     requested_class: str
     pools: tuple[str, ...]
     ref: str
+    admitted_until_us: int | Missing = NOT_ADMITTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +147,7 @@ class FairShareReport:
         poolless: of the waiting, how many tell no pool, where one pool is asked for and they are left out.
         pool: the pool asked for; empty for all.
         gaps: what reservations do not tell, sized.
-        told: whether any transition is known at all.
+        told: whether any transition is known up to the moment.
         problems: what was imperfect.
     """
 

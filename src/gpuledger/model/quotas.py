@@ -161,7 +161,7 @@ class QuotaUse:
         asked: what was asked for on top; Missing for device-hours of who gave no end; 0 where nothing was asked for.
         fits: whether what was asked for fits.
         holders: who holds what of it now; the longest there first, save where more fits.
-        unknown: workloads that hold nobody knows how much of it.
+        unknown: workloads that hold nobody knows how much of it, or whether: of class ``gpu``, which is any.
         frees_us: when what was asked for would fit; Missing, with why, where that is not known or will never be.
             Of what fits: now.
     """

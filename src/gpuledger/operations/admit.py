@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from gpuledger.accounting.quota import bounds, full_device, last_room
+from gpuledger.accounting.capacity import alternatives
+from gpuledger.accounting.quota import bounds, full_device
+from gpuledger.accounting.room import Wish, joint_room
 from gpuledger.errors import Misconfigured, Refused, Unavailable
 from gpuledger.ledger.holders import expected_ends
 from gpuledger.ledger.store import Ledger
@@ -20,11 +22,11 @@ from gpuledger.model.identity import IdentityText
 from gpuledger.model.lifecycle import State, Transition, event_id_of
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US, iso
-from gpuledger.model.problem import Problem
 from gpuledger.model.quotas import HOLD_US, NO_END, AdmitReport, AdmitRequest, FullDevice, Holder, Per, QuotaUse, Scope
 from gpuledger.model.rows import Row
 from gpuledger.model.usage import NO_NAME
 from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
+from gpuledger.operations.admit_notes import notes
 from gpuledger.operations.judging import Batch
 from gpuledger.operations.lives import Life
 from gpuledger.operations.quota_book import QuotaBook, book_of, forget_book
@@ -52,10 +54,11 @@ def admit(ledger: Ledger, request: AdmitRequest, *, writer: str, now_us: int, is
 
     Raises:
         Refused: ``conflict`` where the workload holds something else, or by other words.
-        Misconfigured: ``bad-end`` for an end that is not ahead; ``unknown-team``, ``bad-transition`` as of transitions.
+        Misconfigured: ``bad-end`` for an end that is not ahead, ``bad-placement`` for several classes;
+            ``unknown-team``, ``bad-transition`` as of transitions.
         Unavailable: ``ledger-busy`` and the like.
     """
-    _check_end(request, now_us)
+    _check(request, now_us)
     text: IdentityText | None = None
     for _ in range(_TRIES):
         book = book_of(ledger)
@@ -259,7 +262,11 @@ class Asking:
         ]
         full = () if is_known else tuple(self._full(at_us))
         admitted = all(use.fits for use in uses) and not full
-        moments = [*(use.frees_us for use in uses if not use.fits), *(each.frees_us for each in full)]
+        frees_us: int | Missing = self._now_us
+        if not admitted:
+            wish = Wish.until(ends_us, request.amount, at_us=self._now_us)
+            moments = [each.frees_us for each in full]
+            frees_us = joint_room(uses, moments, wish, at_us=self._now_us, zone=force.zone)
         return AdmitReport(
             request=request,
             at_us=at_us,
@@ -273,8 +280,8 @@ class Asking:
             ends_us=ends_us,
             uses=tuple(sorted(uses, key=lambda use: (use.fits, use.left))),
             full=full,
-            frees_us=last_room(moments, at_us=self._now_us),
-            problems=tuple(self._notes(user, team, uses)),
+            frees_us=frees_us,
+            problems=tuple(notes(self._book, request, user=user, team=team, uses=uses, now_us=self._now_us)),
         )
 
     def _full(self, at_us: int) -> list[FullDevice]:
@@ -302,24 +309,6 @@ class Asking:
             workload=workload, user=NO_NAME, team=NO_NAME, class_name="", amount=share, since_us=since_us,
             ends_us=NO_END, lapses_us=NO_END,
         )  # fmt: skip
-
-    def _notes(self, user: str, team: str, uses: Sequence[QuotaUse]) -> list[Problem]:
-        """What was imperfect: no quota, nobody's, or somebody who holds nobody knows how much."""
-        quotas = self._book.in_force.policy.quotas
-        workload = self._request.workload
-        found = []
-        if not uses:
-            why = "the policy in force has none" if not quotas else "none of the policy in force is of them"
-            whose = f"user {user}, team {team}, class {self._request.placement.class_name}"
-            found.append(Problem(code="no-quotas", message=f"no quotas apply to {whose}: {why}", where=workload))
-        roles = [quota for quota in quotas if quota.scope is Scope.ROLE]
-        if roles and user not in self._book.in_force.policy.users:
-            message = f"the policy does not list user {user}, so no quota of a role applies"
-            found.append(Problem(code="no-roles", message=message, where=workload))
-        for holder in {holder.workload: holder for use in uses for holder in use.unknown}.values():
-            message = f"{holder.workload} holds {holder.class_name or 'devices'}, and nothing says how many"
-            found.append(Problem(code="unplaced", message=f"{message}: not counted", where=holder.workload))
-        return found
 
     def _rows(self, life: Life, event: WorkloadEvent, ends_us: int | Missing) -> list[Row]:
         """The hold of a yes, and what stands behind it."""
@@ -368,7 +357,10 @@ def _holder(answer: AdmitReport, hold: Hold) -> Holder:
     )
 
 
-def _check_end(request: AdmitRequest, now_us: int) -> None:
+def _check(request: AdmitRequest, now_us: int) -> None:
+    if len(wanted := alternatives(request.placement.class_name)) > 1:
+        message = f"{request.placement.class_name} names {len(wanted)} classes, and a place is held of one"
+        raise Misconfigured("bad-placement", message, hint=f"--class {wanted[0]}")
     ends_us = request.ends_us(now_us)
     if isinstance(ends_us, Missing):
         return

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from gpuledger.ledger.store import Ledger
+from gpuledger.model.lifecycle import CPU
 from gpuledger.model.missing import Missing
 from gpuledger.model.outcomes import Applied
 from gpuledger.model.policy import Policy
@@ -66,14 +67,17 @@ def apply(open_ledger: Callable[[], Ledger], path: Path, *, now_us: int, writer:
 
 def _of_no_class(policy: Policy, ledger: Ledger, path: str) -> Iterator[Problem]:
     """Patterns of classes, of quotas and weights, that fit none there is so far: ``H100`` fits no ``H100-80GB``."""
-    patterns = {quota.class_glob: "quotas" for quota in policy.quotas if quota.class_glob}
+    patterns = [(quota.class_glob, "quotas") for quota in policy.quotas if quota.class_glob]
     if not isinstance(policy.shares, Missing):
-        patterns |= dict.fromkeys((pattern for pattern, _ in policy.shares.class_weights), "class_weights")
+        patterns += [(pattern, "class_weights") for pattern, _ in policy.shares.class_weights]
     if not patterns:
         return
     known = {row.class_name for row in ledger.scan(PlacementRow)} | {row.class_name for row in ledger.scan(DeviceEvent)}
-    for pattern, where in patterns.items():
-        if known and not any(fnmatchcase(name, pattern) for name in known):
+    for pattern, where in dict.fromkeys(patterns):
+        if pattern == CPU:
+            message = f"class {CPU} takes no device: `{where}` with it count nothing"
+            yield Problem(code="class-of-nothing", message=message, where=path)
+        elif known and not any(fnmatchcase(name, pattern) for name in known):
             told = unknown_name("class", pattern, known).message
             message = f"{told}; `{where}` with it count nothing so far"
             yield Problem(code="class-of-nothing", message=message, where=path)

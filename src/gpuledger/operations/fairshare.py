@@ -24,6 +24,7 @@ from gpuledger.accounting.waiting_line import Pools, Request, in_line
 from gpuledger.errors import Misconfigured, NotFound, Unavailable
 from gpuledger.ledger.share_reads import (
     HourWeight,
+    admitted_until,
     events_of,
     first_hour,
     identity_values,
@@ -37,7 +38,7 @@ from gpuledger.metering.waits import admissions
 from gpuledger.model.capacity import Outcome
 from gpuledger.model.durations import several
 from gpuledger.model.explanation import Explanation
-from gpuledger.model.fairshare import FairShareReport, ShareLine, Waiting
+from gpuledger.model.fairshare import NOT_ADMITTED, FairShareReport, ShareLine, Waiting
 from gpuledger.model.lifecycle import State
 from gpuledger.model.meters import GPU_RESERVED
 from gpuledger.model.missing import Missing
@@ -97,7 +98,8 @@ def fairshare(ledger: Ledger, *, at_us: int, now_us: int, pool: str = "", sized:
         subjects = {subject for subject, _, _ in sums} | {one.subject for one in asking}
         values = identity_values(ledger.connection, subjects)
         devices = list(ledger.scan(DeviceEvent))
-        told = not isinstance(ledger.last_moment((WorkloadEvent,)), Missing)
+        first_us, _ = ledger.span_of((WorkloadEvent,))
+        told = not isinstance(first_us, Missing) and first_us <= at_us
     answering = Answering(values=values, versions=versions)
     places = Places(shares)
     usage = weigh(sums, placements=placements, answering=answering, places=places, weights=shares.class_weights)
@@ -245,6 +247,7 @@ class _Asking:
     since_us: int
     known_until_us: int
     requested_class: str
+    admitted_until_us: int | Missing
 
     @property
     def subject(self) -> str:
@@ -256,8 +259,9 @@ def _asking(ledger: Ledger, *, at_us: int) -> list[_Asking]:
     if not told:
         return []
     beats = last_beats(ledger)
+    held = admitted_until(ledger.connection, list(told), at_us=at_us)
     found: list[_Asking] = []
-    for events in told.values():
+    for workload, events in told.items():
         known_us = min(known_until(events, beats, at_us), at_us)
         asked = admissions(events, known_until_us=known_us, classes={})
         if not asked or asked[-1].outcome is not Outcome.WAITING or isinstance(asked[-1].asked_us, Missing):
@@ -268,6 +272,7 @@ def _asking(ledger: Ledger, *, at_us: int) -> list[_Asking]:
                 since_us=asked[-1].asked_us,
                 known_until_us=asked[-1].until_us,
                 requested_class=asked[-1].requested,
+                admitted_until_us=held.get(workload, NOT_ADMITTED),
             )
         )
     return found
@@ -299,6 +304,7 @@ def _request(
             requested_class=one.requested_class or (placement.class_name if placement else ""),
         ),
         ref=one.event.ref,
+        admitted_until_us=one.admitted_until_us,
     )
 
 

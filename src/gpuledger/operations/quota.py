@@ -41,13 +41,14 @@ def quota(
         if _is_asked(book, bound, user=user, team=team, role=role)
     ]
     uses = tuple(book.use(bound, now_us=now_us, is_asked=False) for bound in found)
+    first_us, _ = ledger.span_of((WorkloadEvent,))
     since_us = min([now_us - HOUR_US, *(use.since_us for use in uses)])
     return QuotaReport(
         at_us=now_us,
         version=book.in_force.number,
         uses=uses,
         unknown=tuple(reserved_gaps(ledger, since_us=max(0, since_us), until_us=now_us, now_us=now_us)),
-        told=not isinstance(ledger.last_moment((WorkloadEvent,)), Missing),
+        told=not isinstance(first_us, Missing) and first_us <= now_us,
         problems=tuple(_unknown_names(ledger, book, now_us, user=user, team=team, role=role, class_name=class_name)),
     )
 

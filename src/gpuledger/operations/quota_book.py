@@ -113,6 +113,17 @@ class QuotaBook:
             is_asked=is_asked,
         )
 
+    def silent(self, bounds: Iterable[Bound], now_us: int) -> dict[str, tuple[int, int]]:
+        """Who tells no more of open workloads that these quotas of hours count: since when, of how many."""
+        found: dict[str, tuple[int, int]] = {}
+        for bound in bounds:
+            if bound.quota.per is Per.AT_ONCE:
+                continue
+            for source, (told_us, number) in self._spent.silent(bound, now_us).items():
+                before_us, most = found.get(source, (told_us, number))
+                found[source] = (min(before_us, told_us), max(most, number))
+        return found
+
     def owners(self, per: Per, now_us: int) -> set[tuple[str, str]]:
         """Users and teams that hold anything now, or have used anything in the period."""
         found = {(str(scope), name) for scope, name in self._holding()}

@@ -23,6 +23,7 @@ from gpuledger.model.moments import HOUR_US, hour_floor
 from gpuledger.model.quotas import HOLD_US, Bound, Scope
 from gpuledger.model.reserved import factor, meters_of
 from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
+from gpuledger.operations.blind_reserved import MISSED_BEATS
 from gpuledger.operations.in_force import InForce
 from gpuledger.operations.judging import MOST_AHEAD_US
 from gpuledger.operations.usage_reserved import reserved_amounts
@@ -49,6 +50,8 @@ class Spent:
         self._runs: dict[str, list[Run]] = {}
         self._of: dict[tuple[Scope, str], set[str]] = {}
         self._beats: dict[str, int] = {}
+        self._intervals_us: dict[str, int] = {}
+        self._declared: set[str] = set()
         self._placements: dict[str, PlacementRow] = {}
         self.is_stale = True
         """Whether what is remembered may be wrong, and is to be summed again."""
@@ -69,9 +72,11 @@ class Spent:
         self._closed_us = closed_until(now_us)
         with reading(self._ledger, self._ledger.marks()) as read:
             self._beats = {source: beat for source, beat in read.beats.items() if not isinstance(beat, Missing)}
+            self._intervals_us = {source: read.interval_us(source) for source in self._beats}
         self._sums = {start_us: self._summed(start_us, now_us) for start_us in starts if start_us < self._closed_us}
         self._runs.clear()
         self._of.clear()
+        self._declared.clear()
         connection = self._ledger.connection
         names = holders.holding_workloads(
             connection, self._closed_us, until_us=now_us + MOST_AHEAD_US, longest_us=HOLD_US
@@ -85,7 +90,7 @@ class Spent:
             return
         self.is_stale = news.can_change(self._closed_us)
         for source, beat_us in news.beats.items():
-            if self._beats.get(source, beat_us) < self._closed_us:
+            if self._beats.get(source, beat_us) < self._closed_us or source not in self._intervals_us:
                 self.is_stale = True  # hours that were closed without it get their time now
             self._beats[source] = max(beat_us, self._beats.get(source, beat_us))
 
@@ -105,6 +110,9 @@ class Spent:
                 self._runs[name] = late
             else:
                 self._runs.pop(name, None)
+            self._declared.discard(name)
+            if any(run.is_declared and isinstance(run.until_us, Missing) for run in late):
+                self._declared.add(name)
             for run in late:
                 for at_us in (hour_floor(run.since_us), self._closed_us, *self._in_force.changes_us):
                     for owner in self._owners(run.subject, at_us):
@@ -131,6 +139,35 @@ class Spent:
             if counts(bound.quota, where.class_name):
                 total += amount * factor(GPU_RESERVED.name, where)
         return total
+
+    def silent(self, bound: Bound, now_us: int) -> dict[str, tuple[int, int]]:
+        """Who should have told of open runs of a bound and did not: its source, until when it told, of how many.
+
+        What these used since is in no sum: nobody knows whether they go on.
+        """
+        late = {
+            source
+            for source, beat_us in self._beats.items()
+            if beat_us + MISSED_BEATS * self._intervals_us.get(source, 0) < now_us
+        }
+        if not late and not self._declared:
+            return {}
+        found: dict[str, tuple[int, int]] = {}
+        for name in self._of.get(bound.holder, ()):
+            run = next(reversed(self._runs.get(name, ())), None)
+            if run is None or not isinstance(run.until_us, Missing) or not self._is_counted(bound, run, now_us):
+                continue
+            told_us = run.end(self._beats, now_us)
+            if run.source in late or (run.source not in self._beats and told_us < hour_floor(now_us)):
+                before_us, number = found.get(run.source, (told_us, 0))
+                found[run.source] = (min(before_us, told_us), number + 1)
+        return found
+
+    def _is_counted(self, bound: Bound, run: Run, now_us: int) -> bool:
+        where = self._placements.get(run.placement)
+        if where is None or GPU_RESERVED not in meters_of(where.class_name):
+            return False
+        return counts(bound.quota, where.class_name) and bound.holder in self._owners(run.subject, now_us)
 
     def owners(self, since_us: int) -> set[tuple[Scope, str]]:
         """Every user and team that has used anything since the beginning of a period."""

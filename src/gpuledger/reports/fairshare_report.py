@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from gpuledger.model.durations import count, decimal, duration_us, percent
-from gpuledger.model.fairshare import FairShareReport, LevelFs, Outside, ShareLine, Waiting
+from gpuledger.model.fairshare import NOT_TOLD, FairShareReport, LevelFs, Outside, ShareLine, Waiting
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
 from gpuledger.model.reserved import ReservedGap
@@ -23,6 +23,9 @@ from gpuledger.reports.columns import LEAST_NAME, Column, Fitted
 MOST_WAITING = 40
 """Lines of waiting workloads in a table; JSON and CSV have all."""
 
+MOST_INDENTED = 5
+"""Levels of the tree that blanks show."""
+
 ABSENT = "-"
 
 _HOUR_S = 3600
@@ -33,11 +36,11 @@ def to_table(report: FairShareReport) -> RenderableType:
     parts: list[RenderableType] = [
         heading("fair share", f"at {iso(report.at_us)}"),
         Text(_subtitle(report), style="dim"),
-        "",
     ]
     if not report.told:
-        return stacked(*parts, Text(f"{UNKNOWN}: no transition is known, so nobody told who used what", "bold yellow"))
-    parts.append(_tree(report))
+        return stacked(*parts, "", Text(f"{UNKNOWN}: {NOT_TOLD.reason}", "bold yellow"))
+    if report.lines:  # whoever asks for somebody outside of it is not shown an empty one
+        parts += ["", _tree(report)]
     for section in (_outside(report), _gaps(report.gaps), _waiting(report)):
         if section:
             parts += ["", *section]
@@ -54,9 +57,10 @@ def to_json(report: FairShareReport) -> dict[str, Json]:
         "class_weights": {pattern: str(weight) for pattern, weight in report.class_weights},
         "since": iso(report.since_us),
         "unit": "device-seconds",
-        "total": sixth(report.total),
+        "told": report.told,
+        "total": sixth(report.total) if report.told else None,
         "ranked": report.ranked,
-        "lines": [_line_json(line) for line in report.lines],
+        "lines": [_line_json(line, told=report.told) for line in report.lines],
         "outside": [
             {
                 "team": one.team,
@@ -82,14 +86,16 @@ def to_csv(report: FairShareReport) -> str:
         "account", "user", "depth", "shares", "level_shares", "norm_shares", "usage", "norm_usage", "effective_usage",
         "level_fs", "factor", "rank",
     )  # fmt: skip
-    rows: list[list[as_csv.Value]] = [
-        [
-            line.place.account, line.place.user, line.depth, line.shares, line.level_shares, sixth(line.norm_shares),
-            sixth(line.usage), sixth(line.norm_usage), sixth(line.effective_usage), _level(line.level_fs),
-            line.factor if isinstance(line.factor, Missing) else sixth(line.factor), line.rank,
-        ]
-        for line in report.lines
-    ]  # fmt: skip
+    rows: list[list[as_csv.Value]] = []
+    for line in report.lines:
+        figures = _figures(line, told=report.told)
+        del figures["own_usage"]
+        rows.append(
+            [
+                line.place.account, line.place.user, line.depth, line.shares, line.level_shares,
+                sixth(line.norm_shares), *figures.values(),
+            ]
+        )  # fmt: skip
     absent = Missing("no place in the tree")
     rows += [
         [one.account, one.user, absent, absent, absent, absent, sixth(one.usage), *[absent] * 5]
@@ -107,10 +113,23 @@ def _level(level: LevelFs) -> str | Missing:
     return sixth(level) if isinstance(level, Fraction) else level
 
 
-def _line_json(line: ShareLine) -> dict[str, Json]:
-    values = {"level_fs": line.level_fs, "factor": line.factor, "rank": line.rank}
-    reasons: dict[str, Json] = {name: value.reason for name, value in values.items() if isinstance(value, Missing)}
-    level = _level(line.level_fs)
+def _figures(line: ShareLine, *, told: bool) -> dict[str, str | int | Missing]:
+    """What usage makes of a line, in the order of the columns; where nothing was told, none of it is known."""
+    found: dict[str, str | int | Missing] = {
+        "usage": sixth(line.usage),
+        "own_usage": sixth(line.own_usage),
+        "norm_usage": sixth(line.norm_usage),
+        "effective_usage": sixth(line.effective_usage),
+        "level_fs": _level(line.level_fs),
+        "factor": line.factor if isinstance(line.factor, Missing) else sixth(line.factor),
+        "rank": line.rank,
+    }
+    return found if told else dict.fromkeys(found, NOT_TOLD)
+
+
+def _line_json(line: ShareLine, *, told: bool) -> dict[str, Json]:
+    figures = _figures(line, told=told)
+    reasons: dict[str, Json] = {name: value.reason for name, value in figures.items() if isinstance(value, Missing)}
     return {
         "account": line.place.account,
         "user": line.place.user,
@@ -119,13 +138,7 @@ def _line_json(line: ShareLine) -> dict[str, Json]:
         "shares": line.shares,
         "level_shares": line.level_shares,
         "norm_shares": sixth(line.norm_shares),
-        "usage": sixth(line.usage),
-        "own_usage": sixth(line.own_usage),
-        "norm_usage": sixth(line.norm_usage),
-        "effective_usage": sixth(line.effective_usage),
-        "level_fs": None if isinstance(level, Missing) else level,
-        "factor": None if isinstance(line.factor, Missing) else sixth(line.factor),
-        "rank": as_json.number(line.rank),
+        **{name: None if isinstance(value, Missing) else value for name, value in figures.items()},
         **({"missing": reasons} if reasons else {}),
     }
 
@@ -146,6 +159,7 @@ def _waiting_json(place: int, one: Waiting) -> dict[str, Json]:
         "known_until": iso(one.known_until_us),
         "requested_class": one.requested_class,
         "pools": list(one.pools),
+        "admitted_until": as_json.moment(one.admitted_until_us),
         "ref": one.ref,
         **({"missing": reasons} if reasons else {}),
     }
@@ -171,7 +185,7 @@ def _subtitle(report: FairShareReport) -> str:
 def _tree(report: FairShareReport) -> RenderableType:
     lines = report.lines
     has_levels = report.algorithm is Algorithm.FAIR_TREE
-    names = ["  " * line.depth + (line.place.user or line.place.account) for line in lines]
+    names = [_name(line) for line in lines]
 
     def column(head: str, cells: Sequence[str], spare: int = 0, total: str = "") -> Column:
         return Column(head=head, cells=cells, total=total, spare=spare)
@@ -190,6 +204,14 @@ def _tree(report: FairShareReport) -> RenderableType:
     columns.append(column("factor", factors))
     columns.append(column("rank", [ABSENT if isinstance(line.rank, Missing) else count(line.rank) for line in lines]))
     return Fitted(columns, styles=["" if line.place.user else "bold" for line in lines], totals=True)
+
+
+def _name(line: ShareLine) -> str:
+    """The name at its level; the level as a number where so many blanks would leave no room for names."""
+    name = line.place.user or line.place.account
+    if line.depth <= MOST_INDENTED:
+        return "  " * line.depth + name
+    return f"{'  ' * MOST_INDENTED}{line.depth}: {name}"
 
 
 def hours(usage: Fraction) -> str:
@@ -237,6 +259,9 @@ def _waiting(report: FairShareReport) -> list[RenderableType]:
         Column(head="asks for", cells=[one.requested_class or ABSENT for one in shown], justify="left", spare=2),
         Column(head="pool", cells=[", ".join(one.pools) or ABSENT for one in shown], justify="left", spare=3),
     ]
+    admitted = ["" if isinstance(one.admitted_until_us, Missing) else "admitted" for one in shown]
+    if any(admitted):
+        columns.insert(2, Column(head="", cells=admitted, justify="left"))
     more = len(report.waiting) - len(shown)
     rest = [cell(f"and {count(more)} more: --format json has all")] if more else []
     return [heading(f"Waiting{where}", "in the order of fair share"), Fitted(columns), *rest, *left]

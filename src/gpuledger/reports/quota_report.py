@@ -112,8 +112,8 @@ def _styled(use: QuotaUse, figure: str) -> Text:
 
 
 def _held(use: QuotaUse) -> str:
-    everybody = (*use.holders, *use.unknown)
-    shown = ", ".join(holder_words(each) for each in everybody[:3])
+    everybody = [*map(holder_words, use.holders), *(f"{each.workload} ({UNKNOWN})" for each in use.unknown)]
+    shown = ", ".join(everybody[:3])
     return f"{shown}, {len(everybody) - 3} more" if len(everybody) > 3 else shown or "nobody"
 
 

@@ -18,6 +18,9 @@ _PERIODS = tuple(per.value for per in Per if per is not Per.AT_ONCE)
 _YEARS = range(2020, 2038)
 """Years whose offsets are looked at: zones that were odd before matter to nobody."""
 
+_OF_THE_MACHINE = ("localtime", "posixrules")
+"""Names that Debian and others link to the zone that a machine was set to."""
+
 _GLOB = frozenset("*?[]")
 _NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9}|/[0-9]{1,12})?", re.ASCII)
 """Beyond every machine park for a century of hours; bounded, so that sums of them stay small."""
@@ -34,18 +37,25 @@ def quotas(document: MappingReader) -> tuple[Quota, ...]:
     return tuple(_quota(entry) for entry in document.mappings("quotas"))
 
 
-def billing_zone(document: MappingReader) -> str:
+def billing_zone(document: MappingReader, *, is_stored: bool = False) -> str:
     """The time zone of ``billing``; empty where none is written: UTC.
+
+    Args:
+        document: the policy.
+        is_stored: whether it was understood before: what is refused since then is taken as it was.
 
     Raises:
         BadInput: ``policy-unknown-key``, or ``policy-bad-value`` for what is no zone, or one whose hours are not those
-            of the UTC clock, so that no record could be cut at its midnight.
+            of the UTC clock, so that no record could be cut at its midnight, or one that each machine has of its own.
     """
     billing = document.mapping("billing")
     if billing is None:
         return ""
     billing.refuse_unknown(("zone",))
     name = billing.text("zone", required=True)
+    if name in _OF_THE_MACHINE and not is_stored:
+        message = f"{name!r} is another zone on another machine, so that periods would differ"
+        raise billing.error("policy-bad-value", message, "zone", "a name such as Europe/Berlin or UTC")
     try:
         zone = ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -105,7 +115,7 @@ def _per(entry: MappingReader, limit: str) -> Per:
 
 
 def _limit(entry: MappingReader, key: str) -> Fraction:
-    written = entry.written(key)
+    written = entry.written(key, f"{key}: 8, {key}: 1/4 or {key}: 0.5")
     if written.startswith("-") and _NUMBER.fullmatch(written[1:]):
         raise entry.error("policy-bad-value", f"`{key}` is {written}: less than nothing", key, f"{key}: 0 allows none")
     _, slash, parts = written.partition("/")

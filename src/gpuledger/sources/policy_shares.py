@@ -62,7 +62,7 @@ def _half_life(shares: MappingReader) -> int:
     if "half_life" not in shares.names:
         message = "`shares` lacks `half_life`: how fast usage is forgotten is for the policy to say"
         raise shares.error("policy-missing-key", message, "half_life", _HALF_LIFE_HINT)
-    written = shares.written("half_life")
+    written = shares.written("half_life", _HALF_LIFE_HINT)
     span = _SPAN.fullmatch(written.strip())
     if span is None:
         message = f"{written!r} is not a half-life: a number above 0 and m, h, d or w"
@@ -91,7 +91,7 @@ def _weights(shares: MappingReader) -> tuple[tuple[str, Fraction], ...]:
         return ()
     found: list[tuple[str, Fraction]] = []
     for pattern in weights.names:
-        written = weights.written(pattern)
+        written = weights.written(pattern, f'class_weights: {{"{pattern}": 2}}')
         weight = Fraction(written) if _WEIGHT.fullmatch(written) else Fraction(-1)
         if not 0 <= weight <= MOST_WEIGHT:
             message = f"{written!r} is no weight: 0 or more, as 2, 0.5 or 1/3"
@@ -132,7 +132,7 @@ def _users(entry: MappingReader) -> dict[str, ShareCount]:
 
 
 def _count(mapping: MappingReader, key: str) -> ShareCount:
-    written = mapping.written(key)
+    written = mapping.written(key, f"write {key}: 1")
     if written == PARENT:
         return PARENT
     if not re.fullmatch(r"\d{1,10}", written) or int(written) > MOST_SHARES:

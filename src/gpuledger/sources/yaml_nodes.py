@@ -15,8 +15,8 @@ from yaml.resolver import Resolver
 
 from gpuledger.errors import BadInput
 
-DEEPEST = 20
-"""Levels. The deepest known place of a policy, a user's shares in a tree of teams, lies well above."""
+DEEPEST = 100
+"""Levels: accounts of a tree of shares may stand 47 below one another. Each costs Python three calls."""
 
 MOST_NODES = 100_000
 """Nodes, each alias counted as all that it stands for."""
@@ -132,10 +132,15 @@ class MappingReader:
             return str(node.value)
         return self._text(key, node)
 
-    def written(self, key: str) -> str:
-        """The text of a plain value under ``key``, whatever YAML takes it for: a number, a time, a truth value."""
+    def written(self, key: str, hint: str = "") -> str:
+        """The text of a plain value under ``key``, whatever YAML takes it for: a number, a time, a truth value.
+
+        Args:
+            key: where it stands.
+            hint: what to write, told where there is no such value.
+        """
         node = self._nodes.get(key, (None, None))[1]
-        return "" if node is None else self._written(key, node)
+        return "" if node is None else self._written(key, node, hint=hint)
 
     def all_written(self, key: str) -> tuple[str, ...]:
         """The list of plain values under ``key``, as :meth:`written`; empty text is one of them."""
@@ -161,25 +166,25 @@ class MappingReader:
                 raise self.error("policy-bad-value", f"{_shown(key)} is not a name", key, "names are printable text")
         return [(key, self._mapping(key, node)) for key, (_, node) in self._nodes.items()]
 
-    def _text(self, key: str, node: yaml.Node, *, printable: bool = True) -> str:
+    def _text(self, key: str, node: yaml.Node, *, printable: bool = True, hint: str = "") -> str:
         if not isinstance(node, yaml.ScalarNode) or node.tag != f"{_TAG}str":
             quoted = isinstance(node, yaml.ScalarNode) and node.tag != f"{_TAG}null"
-            hint = f"if it is meant as text, quote it: {key}: {_shown(node.value)}" if quoted else f"write {key}: TEXT"
-            raise self._wrong(key, node, "text", hint)
+            meant = f"if it is meant as text, quote it: {key}: {_shown(node.value)}" if quoted else f"write {key}: TEXT"
+            raise self._wrong(key, node, "text", hint or meant)
         value = str(node.value)
         if not value.strip():
-            raise self._wrong(key, node, "text", "leave the key out where there is nothing to say")
+            raise self._wrong(key, node, "text", hint or "leave the key out where there is nothing to say")
         if printable and not (value.isprintable() and value == value.strip()):
             hint = "remove line breaks, control characters and outer blanks"
             raise self.error("policy-bad-value", f"`{key}` must be one printable line, not {_shown(value)}", key, hint)
         return value
 
-    def _written(self, key: str, node: yaml.Node, *, empty: bool = False) -> str:
+    def _written(self, key: str, node: yaml.Node, *, empty: bool = False, hint: str = "") -> str:
         if empty and isinstance(node, yaml.ScalarNode) and node.tag == f"{_TAG}str" and not node.value:
             return ""
         if isinstance(node, yaml.ScalarNode) and node.tag not in (f"{_TAG}str", f"{_TAG}null"):
             return str(node.value)
-        return self._text(key, node)
+        return self._text(key, node, hint=hint)
 
     def _mapping(self, key: str, node: yaml.Node, place: str = "") -> MappingReader:
         if not isinstance(node, yaml.MappingNode):
