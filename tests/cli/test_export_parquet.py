@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -32,6 +33,16 @@ def test_a_lake_is_exported_checked_and_asked(gpuledger, lake: Path) -> None:
     assert asked.json["gaps"] is None
     assert "does not look for" in asked.err
     assert gpuledger("usage", "--lake", lake, "--meter", "gpu.reserved", "--strict").status == 1
+
+
+def test_a_file_from_elsewhere_is_named(gpuledger, lake: Path) -> None:
+    """By the next export, which leaves it; a check refuses."""
+    shutil.copy(lake / "pass" / "2026-08.parquet", lake / "pass" / "2031-01.parquet")
+    again = gpuledger("export", "parquet", "--to", lake, "--now", "2026-08-02T06:00:00Z", "--format", "json")
+    assert again.json["strangers"] == ["pass/2031-01.parquet"]
+    assert "pass/2031-01.parquet: no export wrote it" in again.err
+    checked = gpuledger("meter", "--lake", lake, "--check", "--format", "json")
+    assert (checked.status, checked.error["code"]) == (6, "lake-damaged")
 
 
 def test_engines_are_chosen_by_name(gpuledger, lake: Path) -> None:

@@ -31,7 +31,7 @@ def test_a_dump_comes_in_once(gpuledger, dump: Path) -> None:
     first = gpuledger(*words)
     assert (first.status, "told by slurm:c1" in first.out) == (0, True)
     assert "1 workload still held devices at 2026-11-01T10:30:00Z" in " ".join(first.out.split())
-    assert "1 jobs without a GPU are left out; --include-cpu brings them in" in first.err
+    assert "1 job without a GPU left out; --include-cpu brings them in" in first.err
     assert f"{dump}:6: " in first.err
     again = gpuledger(*words, "--format", "json").json
     assert (again["added"], again["known"]) == (0, 8)

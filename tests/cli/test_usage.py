@@ -113,3 +113,26 @@ def test_what_a_guest_did_leaves_the_reservation_no_unknown_part(gpuledger) -> N
     gpuledger("transition", "--heartbeat", "cli", "--clock", "2026-11-29T10:01Z", *at)
     gpuledger("transition", "vm", "stopped", "--now", "2026-11-29T10:30Z")
     assert gpuledger(*words).status == 1
+
+
+def test_hours_before_the_first_policy_say_so(gpuledger, tmp_path) -> None:
+    """A history that is older than its owners has no teams, and the reason is one line away."""
+    dump, policy = tmp_path / "sacct.txt", tmp_path / "policy.yaml"
+    header = "JobID|User|State|Start|End|ElapsedRaw|AllocTRES|NodeList"
+    dump.write_text(
+        f"{header}\n7|al|COMPLETED|2026-11-20T10:00:00|2026-11-20T11:00:00|3600|gres/gpu=1|n1\n", encoding="utf-8"
+    )
+    owners = "owners: {users: {al: {team: vision}}, hosts: {n1: {owner: prof-x}}}\n"
+    at = ("--now", "2026-11-29T10:00Z")
+    gpuledger("import", "slurm", str(dump), "--zone", "UTC", *at)
+    policy.write_text(owners, encoding="utf-8")
+    gpuledger("apply", str(policy), *at)
+    words = ("usage", "--meter", "gpu.reserved", "--since", "2026-11-20", *at, "--by")
+    for by in ("team", "host-owner"):
+        assert "owners hold from 2026-11-29T10:00:00Z" in gpuledger(*words, by).err
+    assert "owners hold from" not in gpuledger(*words, "user").err
+    policy.write_text(f"effective_from: 2026-11-01T00:00:00Z\n{owners}", encoding="utf-8")
+    gpuledger("apply", str(policy), *at)
+    for by, who in (("team", "vision"), ("host-owner", "prof-x")):
+        done = gpuledger(*words, by, "--format", "json")
+        assert ([row[by] for row in done.json["rows"]], "owners hold from" in done.err) == ([who], False)

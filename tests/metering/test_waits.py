@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gpuledger.metering.waits import UNTOLD, admissions
+from dataclasses import replace
+
+from gpuledger.metering.waits import STARTED_AS_RUN, UNTOLD, admissions, is_start_as_run
 from gpuledger.model.workload_rows import WorkloadEvent
 
 CLASSES = {"p": "H100", "q": "L4"}
@@ -75,3 +77,13 @@ def test_nothing_told_is_nothing_asked() -> None:
     """No event, no request; a stop alone is none either."""
     assert found() == []
     assert found((4, "stopped")) == []
+
+
+def test_who_started_under_another_name_neither_waits_nor_gave_up() -> None:
+    """Only where the stop's own id says so, with the workload's name before it."""
+    asked, gone = told((1, "pending", "H100"), (5, "stopped"))
+    over = replace(gone, event_id=f"w{STARTED_AS_RUN}x")
+    assert is_start_as_run(over)
+    assert not is_start_as_run(replace(gone, event_id=f"v{STARTED_AS_RUN}x"))
+    assert admissions([asked, over], known_until_us=100, classes=CLASSES) == []
+    assert len(admissions([asked, gone], known_until_us=100, classes=CLASSES)) == 1

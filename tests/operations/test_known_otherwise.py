@@ -150,12 +150,13 @@ def test_a_trace_of_another_zone_is_refused(desk, tmp_path) -> None:
 
 
 def test_a_row_that_somebody_moved_is_no_other_zone(desk, tmp_path) -> None:
-    """Most of the file is known as it is."""
+    """Most of the file is known as it is: to a later time it is a run more, and where it overlaps itself none."""
     lines = [f"{name},2026-03-0{day} 10:00,2026-03-0{day} 14:00" for day in (1, 2) for name in ("ann", "bob")]
     bring_trace(desk, tmp_path, lines, zone="UTC")
-    assert (
-        bring_trace(desk, tmp_path, [lines[0].replace("10:", "11:").replace("14:", "15:"), *lines[1:]], zone="UTC") == 3
-    )
+    for moved, added in ((("11:", "15:"), 0), (("14:", "18:"), 3)):
+        start, end = moved
+        row = lines[0].replace("14:", end).replace("10:", start)
+        assert bring_trace(desk, tmp_path, [row, *lines[1:]], zone="UTC") == added
 
 
 def test_a_trace_that_counts_from_another_origin_is_refused(desk, tmp_path) -> None:

@@ -98,7 +98,9 @@ def test_a_row_with_a_wrong_field_says_which() -> None:
 def test_two_readings_of_one_row_are_none() -> None:
     """A comment that looks like the fields after it: which is which cannot be known."""
     forged = f"1|x|COMPLETED|{START}|gres/gpu=1|COMPLETED|{START}|gres/gpu=8|n"
-    assert jobs(split(forged)) == ["line 1: 6 fields were expected, and there are 9"]
+    assert jobs(split(forged)) == [
+        "line 1: 6 fields were expected, and there are 9; which of them belong to one text cannot be told for sure"
+    ]
     same = f"1|x|COMPLETED|{START}|{TRES}|COMPLETED|{START}|{TRES}|n"
     assert jobs(split(same)) == ["1"]
 

@@ -633,7 +633,7 @@ def test_runs_that_a_dump_leaves_out_are_told_with_the_option_that_prints_them(r
         f"8|al|COMPLETED|{late}|2|cpu=1",
         f"9|al|COMPLETED|{late}|{restarts}|gres/gpu=1",
     ]
-    found = parse("\n".join([header, *rows]).encode(), path="dump", zone=ZoneInfo("UTC"))
+    found = parse("\n".join([header, *rows, ""]).encode(), path="dump", zone=ZoneInfo("UTC"))
     assert (codes(found), amounts(found.history)) == (["runs-missing"], {"all": 7200})
     assert "-D" in found.history.problems[0].message
     job = {
@@ -664,3 +664,63 @@ def test_a_dump_that_powershell_wrote_is_refused_with_what_makes_it_text() -> No
     """It has a NUL byte in every letter."""
     with pytest.raises(BadInput, match="iconv"):
         parse("\n".join([HEADER, row("7")]).encode("utf-16"), path="dump", zone=ZoneInfo("UTC"))
+
+
+def test_a_job_cancelled_while_it_waited_gave_up() -> None:
+    """Old versions give it a start, its end, and as AllocTRES what it asked for; nodes it never had."""
+    gone = row("7", "CANCELLED by 5", start="11:00", end="11:00", elapsed=0, tres="gres/gpu=2", node="None assigned")
+    ran = row("8", "CANCELLED by 5", start="11:00", end="11:00", elapsed=0)
+    found = read(gone, ran)
+    assert told(found) == [
+        ("slurm:7", "pending", "09:50"), ("slurm:8@2026-03-02T11:00:00Z", "pending", "09:50"),
+        ("slurm:7", "stopped", "11:00"), ("slurm:8@2026-03-02T11:00:00Z", "running", "11:00"),
+        ("slurm:8@2026-03-02T11:00:00Z", "stopped", "11:00"),
+    ]  # fmt: skip
+    assert found.waiting == 1
+    assert found.history.transitions[0].requested_class == "gpu"
+
+
+def test_a_requeued_run_did_not_wait_while_the_run_before_went_on() -> None:
+    """Its Submit is that of the first: it waits from the end of that one."""
+    found = read(
+        row("7", "PREEMPTED", submit="09:00", start="10:00", end="11:00"),
+        row("7", submit="09:00", start="12:00", end="13:00"),
+        row("8", submit="09:00", start="12:00", end="13:00"),
+    )
+    waits = [(one.workload[6:7], iso(one.at_us)[11:16]) for one in found.history.transitions if one.state == "pending"]
+    assert waits == [("7", "09:00"), ("8", "09:00"), ("7", "11:00")]
+
+
+def test_what_a_job_held_is_unknown_where_nothing_tells_it() -> None:
+    """It ran, so an empty AllocTRES is no evidence that it held no GPU."""
+    found = read(row("7", tres=""), row("8", tres="cpu=1", asked="gres/gpu=1"))
+    assert codes(found) == ["allocation-untold"]
+    assert "1 job ran for 3,600 s" in found.history.problems[0].message
+    assert found.without_gpu == 1
+
+
+def test_a_cluster_that_does_not_track_its_gpus_is_told() -> None:
+    """No row names one, so 0 GPU-hours would be a guess."""
+    found = read(row("7", tres="cpu=1"), row("8", tres="cpu=1"))
+    assert codes(found) == ["gpus-untracked"]
+    assert codes(read(row("7", "PENDING", start="Unknown", end="Unknown", tres="", elapsed=0))) == []
+    assert codes(read(row("7", tres="cpu=1"), row("8"))) == []
+
+
+def test_gpus_on_several_nodes_are_summed() -> None:
+    """The accounting does not tell how many each of them had."""
+    found = read(row("7", tres="gres/gpu=4,node=2", node="n[1-2]"), row("8", node="n1"))
+    assert (found.spread.jobs, found.spread.amount) == (1, 4 * 3600)
+    assert sum(amounts(found.history).values()) == 5 * 3600
+
+
+def test_an_end_that_is_foreseen_is_none() -> None:
+    """What runs is known to start + elapsed, whatever its time limit says; one that completes has its end."""
+    found = read(
+        row("7", "RUNNING", end="18:00", elapsed=1800),
+        row("8", "SUSPENDED", end="18:00", elapsed=1200, suspended="00:10:00"),
+        row("9", "COMPLETING", end="10:30", elapsed=1800),
+    )
+    assert found.history.as_of_us == at("2026-03-02T10:30:00Z")
+    assert amounts(found.history) == {"all": 3 * 1800}
+    assert codes(found) == ["suspended"]

@@ -120,6 +120,50 @@ def test_broken_surroundings_do_not_matter() -> None:
     assert [problem.code for problem in found.problems] == ["broken-line"]
 
 
+def test_dumps_put_together_are_read_one_after_the_other() -> None:
+    """The jobs of the second were lost; what both have counts once, and the lines go on."""
+    first, second = ({"jobs": [job(), job(job_id=number)], "meta": {}} for number in (8, 9))
+    found = parse(f"{json.dumps(first)}\n\ufeff{json.dumps(second)}\n", path="dump")
+    assert [(row.job, row.line) for row in found.rows] == [("7", 1), ("8", 1), ("9", 2)]
+    assert found.repeated == 1
+    assert not found.problems
+
+
+@pytest.mark.parametrize(
+    "text",
+    [json.dumps([job(), job(job_id=8)]), "\n".join(json.dumps(job(job_id=number)) for number in (7, 8)),
+     json.dumps([job()]) + json.dumps(job(job_id=8)),
+     json.dumps({"meta": {"jobs": []}, "jobs": [job(), job(job_id=8)]})],
+)  # fmt: skip
+def test_jobs_alone_are_jobs(text: str) -> None:
+    """A list without what stands around it, as jq prints it, or a job a line; a list of jobs elsewhere is none."""
+    found = parse(text, path="dump")
+    assert [row.job for row in found.rows] == ["7", "8"]
+    assert not found.problems
+
+
+def test_warnings_are_told() -> None:
+    """As errors are; either may stand before the jobs."""
+    text = json.dumps({"errors": ["no route"], "jobs": [job()], "warnings": [{"description": "some were skipped"}]})
+    found = parse(text, path="dump")
+    assert [(problem.code, problem.message) for problem in found.problems] == [
+        ("sacct-complains", "sacct met an error, so its list may not be whole: no route"),
+        ("sacct-complains", "sacct warns: some were skipped"),
+    ]
+
+
+def test_the_queue_is_no_accounting() -> None:
+    """squeue --json looks alike, and forgets what has ended."""
+    with pytest.raises(BadInput, match="as squeue and scontrol print it"):
+        rows({"job_id": 7, "job_state": ["RUNNING"]})
+
+
+def test_what_was_held_is_untold_where_no_list_tells_it() -> None:
+    """Empty there is not nothing: each allocation has its CPUs."""
+    found = rows(job(), job(job_id=8, tres={"allocated": []}), job(job_id=9, tres=None))
+    assert [row.is_untold for row in found.rows] == [False, True, True]
+
+
 @pytest.mark.parametrize(
     "text", ["{}", '{"jobs": 5}', '{"nodes": []}', '{"jobs": [', '{"jobs": [{"a": ' + "[" * 100_000]
 )

@@ -14,8 +14,10 @@ from gpuledger.sources.slurm_runs import (
     OVER,
     WAITING,
     each_run_once,
+    ends_before,
     find_requeued,
     waits_from,
+    was_cancelled_waiting,
     whole_state,
 )
 
@@ -105,3 +107,23 @@ def test_runs_that_sacct_left_out_are_told() -> None:
     assert [(one.code, one.where) for one in findings.all()] == [("runs-missing", "dump:1"), ("runs-missing", "dump:4")]
     assert ["1 of its 4 runs" in one.message for one in findings.all()] == [True, False]
     assert "1 of its 2 runs" in findings.all()[1].message
+
+
+def test_the_run_before_is_known_by_its_end() -> None:
+    """Of the same job and cluster; one that ends after the next began ends with it; one that goes on tells nothing."""
+    rows = [row(1), row(2, start=300, end=400), row(3, start=350, end=500), row(4, job="8", start=900, end=950)]
+    ends = {start // SECOND: end // SECOND for (_, _, start), end in ends_before([*reversed(rows)]).items()}
+    assert ends == {300: 200, 350: 350}
+    assert ends_before([row(1, "RUNNING", end=None), row(2, start=300)]) == {("", "7", 300 * SECOND): 100 * SECOND}
+
+
+@pytest.mark.parametrize(
+    ("words", "gave_up"),
+    [
+        ({}, True), ({"nodes": "n1"}, False), ({"elapsed_s": 0}, True), ({"end": 101}, False),
+        ({"state": "FAILED"}, False), ({"state": "COMPLETED"}, False),
+    ],
+)  # fmt: skip
+def test_cancelled_where_it_starts_and_without_nodes_it_never_ran(words: dict[str, Any], gave_up: bool) -> None:
+    """A job that failed at once has its nodes, or is not cancelled."""
+    assert was_cancelled_waiting(row(1, **{"state": "CANCELLED", "end": 100} | words)) is gave_up

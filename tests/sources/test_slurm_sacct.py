@@ -199,3 +199,62 @@ def test_a_sheet_saved_with_commas() -> None:
     assert [each.allocated for each in found.rows] == ["cpu=1,gres/gpu=2", "gres/gpu=1"]
     [problem] = found.problems
     assert (problem.where, "a comma stands inside TRES" in problem.message) == ("dump:3", True)
+
+
+def test_files_put_together_with_their_marks_of_byte_order() -> None:
+    """The second header counts for what follows it, whatever stands before its first letter."""
+    other = "JobID|User|State|Start|End|AllocTRES|ElapsedRaw"
+    second = "2|bob|COMPLETED|2026-03-02T08:00:00|2026-03-02T09:00:00|gres/gpu=3|3600"
+    found = read(f"\ufeff{HEADER}\r\n{ROW}\r\n\ufeff{other}\r\n{second}\r\n")
+    assert [(row.job, row.elapsed_s, row.allocated) for row in found.rows] == [
+        ("1", 3600, "cpu=1,gres/gpu=2"), ("2", 3600, "gres/gpu=3"),
+    ]  # fmt: skip
+    assert not found.problems
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_sheet_with_everything_in_quotes(delimiter: str) -> None:
+    """As R writes it, row numbers without a name before the first column among it."""
+
+    def line(number: str, text: str) -> str:
+        return delimiter.join(f'"{cell}"' for cell in (number, *text.split("|")))
+
+    [row] = read(f"{line('', HEADER)}\n{line('1', ROW)}\n").rows
+    assert (row.job, row.user, row.elapsed_s, row.allocated) == ("1", "alice", 3600, "cpu=1,gres/gpu=2")
+
+
+def test_columns_may_be_given_as_they_were_asked_for() -> None:
+    """With the widths that --format takes."""
+    [row] = read(f"{ROW}\n", ["JobID%20", "User", "State%30", "Start", "End", "ElapsedRaw", "AllocTRES%-80"]).rows
+    assert (row.job, row.allocated) == ("1", "cpu=1,gres/gpu=2")
+
+
+def test_a_last_row_without_its_end_of_line_may_be_cut() -> None:
+    """One GPU may have been sixteen. Where the last field is no amount, or its delimiter follows, nothing is open."""
+    [problem] = read(f"{HEADER}\n{ROW}").problems
+    assert (problem.code, problem.where) == ("last-line-open", "dump:2")
+    assert "AllocTRES of job 1" in problem.message
+    [bare] = read(ROW, HEADER.split("|")).problems
+    assert (bare.code, bare.where) == ("last-line-open", "dump:1")
+    for text in (f"{HEADER}\n{ROW}\n", f"{HEADER}|\n{ROW}|", f"{HEADER}|JobName\n{ROW}|train", f"{HEADER}\n{ROW}\n\n"):
+        assert not read(text).problems
+    assert not read(f"{HEADER}\n{ROW}\n{ROW.replace('1|alice', '1.0|', 1)}").problems
+
+
+def test_times_of_other_forms_say_what_to_set() -> None:
+    """A format that begins as a time does, too."""
+    for start in ("11/20/26 10:00:00", "2026-03-02T08:00:00+1"):
+        with pytest.raises(BadInput) as error:
+            read(f"{HEADER}\n{ROW.replace('2026-03-02T08:00:00', start)}\n")
+        assert "SLURM_TIME_FORMAT" in error.value.hint
+
+
+def test_a_name_with_a_delimiter_costs_no_more_than_what_it_hides() -> None:
+    """A duration is none of the words of a name; a machine with two readings is unknown, and the row stays."""
+    header = "JobID|State|Elapsed|JobName|Start|End|AllocTRES|Comment|NodeList|SubmitLine"
+    row = "1|COMPLETED|01:00:00|a|b|2026-03-02T08:00:00|2026-03-02T09:00:00|gres/gpu=2||n1|sbatch|tee"
+    [one] = read(f"{header}\n{row}\n").rows
+    assert (one.elapsed_s, one.allocated, one.nodes) == (3600, "gres/gpu=2", "")
+    words = "JobID|State|Comment|Elapsed|JobName|Start|End|AllocTRES"
+    [two] = read(f"{words}\n1|COMPLETED||01:00:00|a|b|2026-03-02T08:00:00|2026-03-02T09:00:00|gres/gpu=2\n").rows
+    assert two.elapsed_s == 3600

@@ -29,7 +29,9 @@ def times(zone: ZoneInfo | None = BERLIN) -> Times:
         ("2026-03-02T08:00:00", "2026-03-02T07:00:00Z"), ("2026-07-02T08:00:00", "2026-07-02T06:00:00Z"),
         ("2026-03-02 08:00:00", "2026-03-02T07:00:00Z"), ("2026-03-02T08:00:00Z", "2026-03-02T08:00:00Z"),
         ("2026-03-02T08:00:00+0530", "2026-03-02T02:30:00Z"), ("2026-03-02T08:00:00-05:00", "2026-03-02T13:00:00Z"),
-        ("1772438400", "2026-03-02T08:00:00Z"),
+        ("1772438400", "2026-03-02T08:00:00Z"), ("2026-03-02T08:00:00UTC", "2026-03-02T08:00:00Z"),
+        ("2026-07-02 08:00:00 CEST", "2026-07-02T06:00:00Z"), ("2026-10-25T02:30:00CET", "2026-10-25T01:30:00Z"),
+        ("2026-10-25T02:30:00CEST", "2026-10-25T00:30:00Z"),
     ],
 )  # fmt: skip
 def test_times_are_read(text: str, utc: str) -> None:
@@ -47,6 +49,14 @@ def test_times_that_carry_their_offset_need_no_zone() -> None:
         unzoned.moments("2026-03-02T08:00:00")
     assert error.value.code == "zone-needed"
     assert "--zone" in error.value.hint
+
+
+def test_letters_of_another_zone_are_refused() -> None:
+    """IST is three zones: letters only choose between two hours of the zone that is given."""
+    with pytest.raises(ValueError, match="a time of PST, which the clocks of Europe/Berlin did not show"):
+        times().moments("2026-03-02T08:00:00PST")
+    with pytest.raises(Misconfigured, match="carry no zone"):
+        times(None).moments("2026-03-02T08:00:00PST")
 
 
 @pytest.mark.parametrize("text", ["Unknown", "None", "", "N/A", "4294967294", "2106-02-07T06:28:14Z"])

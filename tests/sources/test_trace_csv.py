@@ -412,3 +412,43 @@ def test_json_is_refused_as_what_it_is(text: str) -> None:
     with pytest.raises(BadInput, match="JSON, and no CSV") as caught:
         read(text, PAI)
     assert "jq" in (caught.value.hint or "")
+
+
+OPENB_HEADER = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
+)
+
+
+@pytest.mark.parametrize("lacking", [(), ("qos",), ("gpu_spec", "pod_phase"), ("creation_time",)])
+def test_a_pod_list_may_lack_what_no_amount_is_made_of(lacking: tuple[str, ...]) -> None:
+    """The amounts are the same, and what nothing tells now is told; without its milli a share would be a guess."""
+    row = "p1,4000,100,1,250,A|B,LS,Succeeded,90,1100,100"
+    cells = dict(zip(OPENB_HEADER.split(","), row.split(","), strict=True))
+    kept = [name for name in cells if name not in lacking]
+    text = f"{','.join(kept)}\n{','.join(cells[name] for name in kept)}\n"
+    found = parse(text, path="pods.csv", trace_map=trace_map.preset("openb"))
+    assert sum(size * (until - since) for size, since, until in spans(found)) == 250 * SECOND_US
+    assert told(found) == [("column-missing", "pods.csv")] * len(lacking)
+    bad = text.replace("gpu_milli", "share")
+    with pytest.raises(BadInput, match="'gpu_milli' that the map names is not there"):
+        parse(bad, path="pods.csv", trace_map=trace_map.preset("openb"))
+
+
+def spans(history: History) -> Iterator[tuple[Fraction, int, int]]:
+    """Devices, start and end of each run that has an end."""
+    began: dict[str, Transition] = {}
+    for each in history.transitions:
+        if each.state is State.RUNNING:
+            began[each.workload] = each
+        elif each.workload in began:
+            first = began.pop(each.workload)
+            assert first.placement is not None
+            yield first.placement.count * first.placement.share, first.at_us, each.at_us
+
+
+def test_a_last_row_without_its_end_of_line_may_be_cut() -> None:
+    """Two devices may have been twenty. Where the last cell is no amount, nothing is open."""
+    document = "columns: {id: id, start: s, end: e, devices: n, user: u}\nconstants: {class: GPU}\n"
+    assert told(read("id,u,s,e,n\na,ann,0,9,1\nb,ann,0,9,2", document))[0] == ("last-line-open", "f.csv:3")
+    for text in ("id,u,s,e,n\nb,ann,0,9,2\n", "id,u,s,e,n\r\nb,ann,0,9,2\r\n", "id,s,e,n,u\nb,0,9,2,ann"):
+        assert "last-line-open" not in [code for code, _ in told(read(text, document))]

@@ -86,9 +86,23 @@ def test_least_map_takes_nothing_for_granted() -> None:
     }  # fmt: skip
 
 
+def test_columns_that_a_file_may_lack() -> None:
+    """What they would say is not said; those that the map needs stay."""
+    made = parse(f"{LEAST}labels: {{qos: class_of_service}}\noptional: [gpus, class_of_service]\n", path="map.yaml")
+    assert made.optional == {"gpus", "class_of_service"}
+    less = made.without(["gpus", "class_of_service"])
+    assert (set(less.columns), less.labels) == ({"id", "start", "end", "class"}, ())
+    assert made.without([]) == made
+
+
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
+        (LEAST + "optional: [gpu]\n", 2, "'gpu' is optional, and nothing is read from it"),
+        (LEAST + "optional: [began]\n", 2, "without its id and start"),
+        (LEAST + "begins_at: 0\n", 2, "belong together"),
+        (LEAST + "rows: {without_start: begun}\n", 2, "belong together"),
+        (LEAST + "begins_at: soon\nrows: {without_start: begun}\n", 2, "'soon' is not a number of s"),
         (LEAST + "zne: UTC\n", 2, "unknown key 'zne' in the map"),
         ("columns:\n  id: job\n  gpu: x\n", 3, "unknown key 'gpu' in `columns`"),
         (LEAST + "rows:\n  without_ends: open\n", 3, "unknown key"),

@@ -57,7 +57,8 @@ def test_a_row_is_a_run() -> None:
 @pytest.mark.parametrize(
     ("share", "unit", "part"),
     [("1", "fraction", Fraction(1)), ("0.25", "fraction", Fraction(1, 4)), ("1/3", "fraction", Fraction(1, 3)),
-     ("0.1", "fraction", Fraction(1, 10)), ("470", "milli", Fraction(47, 100)), ("1", "milli", Fraction(1, 1000)),
+     ("0.1", "fraction", Fraction(1, 10)), (".5", "fraction", Fraction(1, 2)),
+     ("1e-1", "fraction", Fraction(1, 10)), ("470", "milli", Fraction(47, 100)), ("1", "milli", Fraction(1, 1000)),
      ("25", "percent", Fraction(1, 4)), ("12.5 %", "percent", Fraction(1, 8)), ("100%", "percent", Fraction(1))],
 )  # fmt: skip
 def test_shares_are_exact_fractions(share: str, unit: str, part: Fraction) -> None:
@@ -68,7 +69,7 @@ def test_shares_are_exact_fractions(share: str, unit: str, part: Fraction) -> No
 
 @pytest.mark.parametrize(
     ("unit", "shares"),
-    [("fraction", ["0", "0.0", "1.01", "5/4", "1/0", "-1", "", "25%", "half", "1e-1", "NaN"]),
+    [("fraction", ["0", "0.0", "1.01", "5/4", "1/0", "-1", "", "25%", "half", "1e-", "1e1", "NaN"]),
      ("milli", ["0", "1001", "-470", "25%"]), ("percent", ["0", "0%", "100.1", "-5", "%"])],
 )  # fmt: skip
 def test_a_share_is_above_0_and_at_most_1(unit: str, shares: list[str]) -> None:
@@ -87,7 +88,7 @@ def test_devices_may_be_told_in_parts(devices: str, unit: str, found: tuple[int,
     assert placed(f"j,0,9,{devices},A100", COLUMNS, f"units: {{devices: {unit}}}") == found
 
 
-@pytest.mark.parametrize("devices", ["", "-1", "1.5", "four", "5000", "1e2"])
+@pytest.mark.parametrize("devices", ["", "-1", "1.5", "four", "5000", "1e4", "1e-2x"])
 def test_a_number_of_devices_must_be_one(devices: str) -> None:
     """One and a half could be three shapes; five thousand are a mistake."""
     assert left_out(f"j,0,9,{devices},A100") in {"bad-devices", "bad-placement"}
@@ -106,6 +107,37 @@ def test_devices_may_be_named() -> None:
     placement = run("j,0,9,GPU-b;GPU-a;GPU-b,A100", columns).placement
     assert placement == Placement(class_name="A100", devices=("GPU-a", "GPU-b"), count=2)
     assert left_out("j,0,9,GPU-a,A100,2", f"{columns}, devices") == "bad-devices"
+
+
+def test_a_list_of_devices_is_read_whatever_stands_around_it() -> None:
+    """Brackets, quotes and ranges made devices of such names, silently, and a wrong number of them."""
+    columns = "id, start, end, device_ids, class, machine"
+    for cell in ("[0; 1; 2; 3]", "['0' '1' '2' '3']", "0-3", "gpu0-2|3"):
+        placement = run(f"j,0,9,{cell},A100,n1", columns).placement
+        assert placement == Placement(
+            class_name="A100", machine="n1", devices=("n1/0", "n1/1", "n1/2", "n1/3"), count=4
+        )
+    for cell in ("None", "[]", "-", "3-1", "0;0"):
+        assert left_out(f"j,0,9,{cell},A100,n1", columns) == "bad-devices"
+    assert left_out("j,0,9,None,A100,n1,0", f"{columns}, devices") == "no-devices"
+
+
+def test_what_ran_before_the_trace_began_is_counted_from_its_beginning() -> None:
+    """Only if the map says so, and of nobody who is told to have asked later and never ran."""
+    more = "begins_at: 100\nrows: {without_start: begun}\n"
+    found = run("j,,900,2,A100,", f"{COLUMNS}, pending", more)
+    assert (found.pending_us, found.start_us, found.end_us) == (None, 100_000_000, 900_000_000)
+    assert left_out("j,,900,2,A100,500", f"{COLUMNS}, pending", more) == "not-scheduled"
+    assert left_out("j,,50,2,A100,", f"{COLUMNS}, pending", more) == "end-before-start"
+    assert left_out("j,,900,2,A100") == "not-scheduled"
+
+
+def test_a_duration_with_colons_says_how_to_declare_it() -> None:
+    """Nothing is guessed; what to write is told."""
+    columns = "id, start, duration, devices, class"
+    with pytest.raises(LeftOut, match=r"units: \{duration: clock\}"):
+        run("j,0,1:30:00,1,A100", columns)
+    assert run("j,0,1:30:00,1,A100", columns, "units: {duration: clock}").end_us == 5_400_000_000
 
 
 def test_rows_without_devices_are_counted_as_cpu_only_if_declared() -> None:

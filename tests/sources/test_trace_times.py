@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.model.moments import HOUR_US, parse_moment
-from gpuledger.sources.trace_times import COUNTED, LATEST_US, Times, ZoneNeeded, is_pattern, zone_named
+from gpuledger.sources.trace_times import CLOCK, COUNTED, LATEST_US, Times, ZoneNeeded, is_pattern, zone_named
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SPREADSHEET = "%d.%m.%Y %H:%M"
@@ -33,6 +33,14 @@ def at(text: str) -> int:
         ("ms", "1594000000123", 1_594_000_000_123_000),
         ("ms", "1594000000123.4", 1_594_000_000_123_400),
         ("us", "1594000000123456", 1_594_000_000_123_456),
+        ("ns", "1594000000123456789", 1_594_000_000_123_456),
+        ("ns", "1.594e18", 1_594_000_000_000_000),
+        ("min", "26566666.5", 1_593_999_990_000_000),
+        ("h", "442777", 1_593_997_200_000_000),
+        ("d", "18449", 1_593_993_600_000_000),
+        ("s", "1.594e9", 1_594_000_000_000_000),
+        ("us", "1.5940000001234567e+15", 1_594_000_000_123_456),
+        ("iso", "2020-07-06 01:46:40 UTC", 1_594_000_000_000_000),
         ("iso", "2020-07-06T01:46:40Z", 1_594_000_000_000_000),
         ("iso", "2020-07-06 03:46:40.5+02:00", 1_594_000_000_500_000),
         ("%Y/%m/%d %H:%M:%S %z", "2020/07/06 03:46:40 +0200", 1_594_000_000_000_000),
@@ -44,7 +52,9 @@ def test_times_are_exact_in_every_unit(unit: str, text: str, us: int) -> None:
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "iso", SPREADSHEET])
-@pytest.mark.parametrize("text", ["", "soon", "1e9", "1,5", "0x10", "\u0661", "--1", "9" * 19, "9" * 18, "nan", "1 2"])
+@pytest.mark.parametrize(
+    "text", ["", "soon", "e9", "1e", "1e999", "1,5", "0x10", "\u0661", "--1", "9" * 21, "9" * 18, "nan", "1 2"]
+)
 def test_what_is_no_time_says_so(unit: str, text: str) -> None:
     """Each with a sentence that quotes it."""
     with pytest.raises(ValueError, match=r"is not|outside"):
@@ -119,7 +129,9 @@ def test_zones_are_those_of_the_database() -> None:
 
 
 @settings(max_examples=200)
-@given(st.sampled_from(sorted(COUNTED)), st.integers(0, LATEST_US - 1), st.integers(0, 3), st.sampled_from([0, 10**15]))
+@given(
+    st.sampled_from(["s", "ms", "us"]), st.integers(0, LATEST_US - 1), st.integers(0, 3), st.sampled_from([0, 10**15])
+)
 def test_a_count_is_the_floor_of_its_fraction(unit: str, us: int, extra: int, origin_us: int) -> None:
     """Written out in decimals and read again, it is the same microsecond."""
     us %= LATEST_US - 10**15
@@ -128,3 +140,20 @@ def test_a_count_is_the_floor_of_its_fraction(unit: str, us: int, extra: int, or
     text = f"{whole}.{rest:0{digits}d}{'9' * extra}" if digits else f"{whole}"
     assert Fraction(text) * COUNTED[unit] >= us
     assert Times(unit=unit, origin_us=origin_us).read(text) == (us + origin_us,)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1:30:00", 5400), ("01:02:03", 3723), ("1-02:03:04", 93_784), ("2 days, 2:03:04", 180_184),
+     ("0 days 00:00:01.5", Fraction(3, 2)), ("100:00:00", 360_000), ("0:00:00", 0)],
+)  # fmt: skip
+def test_durations_as_a_clock_shows_them(text: str, seconds: Fraction | int) -> None:
+    """Of Slurm, of Python, of pandas, and of a person."""
+    assert Times().lasting(text, CLOCK) == seconds * 1_000_000
+
+
+@pytest.mark.parametrize("text", ["1:30", "90", "1:60:00", "-1:00:00", "", "1h"])
+def test_other_durations_are_no_clocks(text: str) -> None:
+    """1:30 is minutes to Slurm and hours to a spreadsheet."""
+    with pytest.raises(ValueError, match="is not a duration written as"):
+        Times().lasting(text, CLOCK)

@@ -10,6 +10,7 @@ import typer
 from gpuledger.cli.bringing_in import bring_in, show
 from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
 from gpuledger.cli.session import Session
+from gpuledger.model.durations import several
 from gpuledger.operations.import_slurm import read_slurm
 
 
@@ -61,5 +62,10 @@ def command(
     )
     report = bring_in(session, found.history, file=file, as_of=as_of)
     if found.without_gpu and not include_cpu:
-        session.talk(f"note: {found.without_gpu:,} jobs without a GPU are left out; --include-cpu brings them in")
+        session.talk(f"note: {several(found.without_gpu, 'job')} without a GPU left out; --include-cpu brings them in")
+    if found.spread.jobs:
+        session.talk(
+            f"note: {several(found.spread.jobs, 'job')} ran on several nodes, and how many GPUs on each is not told: "
+            f"{int(found.spread.amount):,} device-seconds are of no host and no host-owner"
+        )
     show(session, report)

@@ -22,9 +22,11 @@ from gpuledger.cli.session import Session
 from gpuledger.cli.windowed import MeterOption, windowed
 from gpuledger.errors import Misconfigured, Unknown
 from gpuledger.model.meters import RESERVED_METERS, Meter
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import iso
 from gpuledger.model.reasons import ReservedReason
 from gpuledger.model.reserved import ReservedReport
-from gpuledger.model.usage import BY
+from gpuledger.model.usage import BY, NO_NAME
 from gpuledger.operations.usage import usage
 from gpuledger.operations.usage_reserved import usage_reserved
 from gpuledger.reports import reserved_report, usage_report
@@ -127,6 +129,11 @@ def _answer_reserved(session: Session, report: ReservedReport, *, strict: bool) 
     if not report.answered:
         session.talk("UNKNOWN: no transition is known; `gpuledger transition` or `gpuledger import` brings them")
         raise typer.Exit(Unknown.exit_status)
+    if not isinstance(report.owners_from_us, Missing) and any(NO_NAME in row.key for row in report.rows):
+        session.talk(
+            f"note: owners hold from {iso(report.owners_from_us)}, when the first policy takes effect, and before that "
+            "there are none; `effective_from: DATE` in a policy gives them to earlier hours"
+        )
     # what a guest did on a device handed through to it is UNKNOWN; for how long that was reserved is not
     in_doubt = [gap for gap in report.gaps if gap.reason is not ReservedReason.PASSTHROUGH]
     session.finish(answered=True, unknown=bool(in_doubt), strict=strict)

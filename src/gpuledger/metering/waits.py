@@ -15,6 +15,10 @@ from gpuledger.model.lifecycle import ENDED, HOLDING, State
 from gpuledger.model.missing import Missing
 from gpuledger.model.workload_rows import WorkloadEvent
 
+STARTED_AS_RUN = "#started@"
+"""In the id of a stop, behind the workload's name: what waited has started as a workload of another name, which tells
+since when it waited itself. Such an end is neither a start nor somebody who gave up."""
+
 UNTOLD = Missing("nobody told of it before it started")
 """The time of asking of a workload that is first told of when it starts."""
 
@@ -41,7 +45,7 @@ def admissions(events: Iterable[WorkloadEvent], *, known_until_us: int, classes:
             asked_us, requested, waits, holds = UNTOLD, "", False, True
             continue
         if state in ENDED:
-            if waits:
+            if waits and not is_start_as_run(event):
                 found.append(_made(event.requested_class or requested, asked_us, event.at_us, Outcome.GAVE_UP))
             asked_us, requested, waits, holds = UNTOLD, "", False, False
             continue
@@ -50,6 +54,11 @@ def admissions(events: Iterable[WorkloadEvent], *, known_until_us: int, classes:
     if waits and not isinstance(asked_us, Missing):
         found.append(_made(requested, asked_us, max(known_until_us, asked_us), Outcome.WAITING))
     return found
+
+
+def is_start_as_run(event: WorkloadEvent) -> bool:
+    """Whether a stop says that what waited has started as a workload of another name."""
+    return event.event_id.startswith(f"{event.workload}{STARTED_AS_RUN}")
 
 
 def _made(requested: str, asked_us: int | Missing, until_us: int, outcome: Outcome) -> Admission:

@@ -199,6 +199,16 @@ class ReservedGap:
     detail: str
 
 
+NOT_TOLD = Missing("no lifecycle transition is known, so nobody told what was reserved")
+"""Why there is no figure at all."""
+
+OWNERS_HOLD = Missing("owners hold for all of it, or none were asked for or applied")
+"""Why no moment is told from which owners hold."""
+
+NOT_OWNED = Missing("no device is known there, or the grouping is not one of places")
+"""Why nothing stands beside a reserved amount."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservedReport:
     """Who held how much between two moments.
@@ -210,6 +220,9 @@ class ReservedReport:
         rows: most first; in the order of time where a grouping is a time.
         gaps: what reservations do not tell in this window, largest first.
         told: whether any transition is known at all.
+        idle: groups of places with known devices of which nothing was reserved, and their device-seconds, most first.
+        owned: device-seconds of all known devices, reserved or not; Missing where none is, or groups are no places.
+        owners_from_us: from when on the first policy says whose things are; Missing where it does for the whole window.
         looked_for_gaps: whether anybody looked for gaps; else that there are none is not known.
     """
 
@@ -222,6 +235,9 @@ class ReservedReport:
     rows: tuple[ReservedRow, ...]
     gaps: tuple[ReservedGap, ...]
     told: bool
+    idle: tuple[tuple[tuple[str, ...], Fraction], ...] = ()
+    owned: Fraction | Missing = NOT_OWNED
+    owners_from_us: int | Missing = OWNERS_HOLD
     looked_for_gaps: bool = True
 
     @property
@@ -238,10 +254,3 @@ class ReservedReport:
     def provisional(self) -> Fraction:
         """The part of the total that lies in hours not recorded yet."""
         return sum((row.provisional for row in self.rows), Fraction(0))
-
-
-NOT_TOLD = Missing("no lifecycle transition is known, so nobody told what was reserved")
-"""Why there is no figure at all."""
-
-NOT_OWNED = Missing("no device is known there, or the grouping is not one of places")
-"""Why nothing stands beside a reserved amount."""

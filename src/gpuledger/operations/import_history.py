@@ -18,7 +18,9 @@ from gpuledger.model.moments import iso
 from gpuledger.model.outcomes import HistoryReport
 from gpuledger.model.problem import Problem
 from gpuledger.operations.known_otherwise import refuse_known_otherwise
+from gpuledger.operations.overlapping_runs import without_overlapping
 from gpuledger.operations.transition import record_transitions
+from gpuledger.operations.waits_over import waits_over
 
 AT_ONCE = 10_000
 """Transitions of one transaction: a kill loses little, and a transaction's own cost is spread."""
@@ -67,11 +69,17 @@ def import_history(
     problems = list(history.problems)
     left = _left_open(history.transitions)
     until_us = _as_of(history, left, as_of_us, now_us, path, problems)
-    seen = [] if isinstance(until_us, Missing) else [_seen(last, until_us) for last in (*left.running, *left.waiting)]
-    transitions = [*history.transitions, *seen]
     added = known = conflicts = 0
     with open_ledger() as ledger:
         refuse_known_otherwise(ledger, history, path=path)
+        kept = without_overlapping(ledger, history, path=path)
+        problems += kept.problems[len(history.problems) :]
+        left = _left_open(kept.transitions)
+        seen = (
+            [] if isinstance(until_us, Missing) else [_seen(each, until_us) for each in (*left.running, *left.waiting)]
+        )
+        transitions = [*kept.transitions, *seen]
+        transitions += waits_over(ledger, transitions, seen[len(left.running) :] or left.waiting)
         for start in range(0, len(transitions), AT_ONCE):
             part = transitions[start : start + AT_ONCE]
             recorded = record_transitions(ledger, part, writer=writer, now_us=now_us, imported=True)

@@ -111,7 +111,8 @@ def _refuse_other_times(ledger: Ledger, runs: Sequence[_Run], known_as_they_are:
                 f"{path}: {count(len(found))} of {count(len(ended))} runs looked up are known already, as long and "
                 f"{duration_us(abs(shift_us))} {'earlier' if shift_us > 0 else 'later'}: {first.job} starts "
                 f"{iso(first.began.at_us)} here; they would count twice",
-                hint="--zone and --origin as at the first import; where that was wrong, another ledger: --ledger FILE",
+                hint="--zone and --origin as at the first import; where that was wrong, another ledger: --ledger FILE"
+                + ("" if first.job.startswith(_PREFIX) else "; where these are other jobs, `prefix` in the map"),
             )
 
 

@@ -6,6 +6,7 @@ A late stop is shown before it is booked; hours that are still open are derived 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from gpuledger.accounting.amounts import Grain, grain_for
 from gpuledger.accounting.owners import Naming
@@ -32,6 +33,9 @@ from gpuledger.operations.evidence import covered_spans, is_covered
 from gpuledger.operations.meter_reserved import reserved_parts, seconds_between, whole
 from gpuledger.operations.usage import policies
 
+_OF_POLICY = frozenset({"team", "host-owner"})
+"""Groupings that a policy answers."""
+
 
 def usage_reserved(
     ledger: Ledger, *, meter: Meter, by: Sequence[str], since_us: int, until_us: int, now_us: int
@@ -47,7 +51,7 @@ def usage_reserved(
     grain = grain_for(by=grouping, changes_us=changes_us, since_us=since_us, until_us=until_us)
     amounts = list(reserved_amounts(ledger, meter, grain, since_us=since_us, until_us=until_us, now_us=now_us))
     texts = ledger.texts({amount.subject for amount in amounts})
-    return roll_up_reserved(
+    report = roll_up_reserved(
         meter=meter,
         by=grouping,
         since_us=since_us,
@@ -59,15 +63,18 @@ def usage_reserved(
         gaps=reserved_gaps(ledger, since_us=since_us, until_us=until_us, now_us=now_us),
         told=not isinstance(ledger.last_moment((WorkloadEvent,)), Missing),
     )
+    if changes_us and changes_us[0] > since_us and _OF_POLICY & {*grouping}:
+        return replace(report, owners_from_us=changes_us[0])
+    return report
 
 
 def reserved_amounts(
     ledger: Ledger, meter: Meter, grain: Grain, *, since_us: int, until_us: int, now_us: int
 ) -> Iterator[ReservedAmount]:
     """Recorded, about to be booked, and derived amounts of a window; each second stands in one of them."""
-    since_us = _counted_from(ledger, since_us)
+    since_us = counted_from(ledger, since_us)
     known = {row.placement: row for row in ledger.scan(PlacementRow)}
-    first_us, last_us = _whole_hours(since_us, until_us)
+    first_us, last_us = whole_hours(since_us, until_us)
     time_column = {Grain.HOUR: ("hour_us",), Grain.DAY: ("day_us",), Grain.WINDOW: ()}[grain]
     if first_us <= until_us:
         for key, quantity, _, _ in ledger.sum_usage(
@@ -107,7 +114,7 @@ def unrecorded_amounts(
     passes = list(ledger.scan(Pass))
     spans = covered_spans(passes)
     marks = ledger.marks()
-    first_us, last_us = _whole_hours(since_us, until_us)
+    first_us, last_us = whole_hours(since_us, until_us)
 
     def at(hour_us: int) -> int:
         if grain is Grain.WINDOW:
@@ -156,13 +163,13 @@ def unrecorded_amounts(
             )  # fmt: skip
 
 
-def _whole_hours(since_us: int, until_us: int) -> tuple[int, int]:
+def whole_hours(since_us: int, until_us: int) -> tuple[int, int]:
     """Start of the first and end of the last whole hour of a window."""
     first_us = -(-since_us // HOUR_US) * HOUR_US
     return first_us, max(first_us, hour_floor(until_us))
 
 
-def _counted_from(ledger: Ledger, since_us: int) -> int:
+def counted_from(ledger: Ledger, since_us: int) -> int:
     """The start of a window's first hour, if no event lies before the window: its record says what is asked."""
     first_us, _ = ledger.span_of((WorkloadEvent,))
     return since_us if isinstance(first_us, Missing) or first_us < since_us else hour_floor(since_us)

@@ -24,7 +24,8 @@ def to_table(report: HistoryReport) -> RenderableType:
     if report.codes:
         lines.append(cell(f"Left out, or imperfect: {', '.join(report.codes)}", "yellow"))
     if not isinstance(report.since_us, Missing) and not isinstance(report.until_us, Missing):
-        until = iso(hour_floor(report.until_us) + HOUR_US)
+        open_us = report.until_us if isinstance(report.as_of_us, Missing) or not report.running else report.as_of_us - 1
+        until = iso(hour_floor(max(report.until_us, open_us)) + HOUR_US)
         span = f"--since {iso(hour_floor(report.since_us))} --until {until}"
         lines += [
             "",

@@ -39,6 +39,7 @@ def export_to_json(report: ExportReport) -> dict[str, Json]:
         "written": list(report.written),
         "kept": report.kept,
         "removed": list(report.removed),
+        "strangers": list(report.strangers),
         "files": [
             {
                 "name": file.name,

@@ -27,11 +27,13 @@ from gpuledger.reports.columns import LEAST_NAME, Column, Fitted
 PLACES = 3
 """Decimals of a product."""
 
+MOST_IDLE = 12
+"""Places that are named of those of which nothing was reserved."""
+
 
 def to_json(report: ReservedReport) -> dict[str, Json]:
     """The contract of ``usage --meter gpu.reserved --format json``: products as text with three decimals."""
     products, total = _products(report)
-    total_owned = _owned(report)
     return {
         "meter": report.meter,
         "unit": report.unit,
@@ -50,7 +52,8 @@ def to_json(report: ReservedReport) -> dict[str, Json]:
             for row, product in zip(report.rows, products, strict=True)
         ],
         "total": total if report.answered else None,
-        "owned": None if isinstance(total_owned, Missing) else _three(total_owned),
+        "owned": None if isinstance(report.owned, Missing) else _three(report.owned),
+        "idle": [{**dict(zip(report.by, key, strict=True)), "owned": _three(owned)} for key, owned in report.idle],
         "provisional": _three(report.provisional),
         "gaps": gaps_to_json(report.gaps) if report.looked_for_gaps else None,
         "note": report.note,
@@ -103,6 +106,8 @@ def to_table(report: ReservedReport) -> RenderableType:
     if report.provisional:
         size = f"{_grouped(_three(report.provisional))} {report.unit}"
         parts += ["", Text(f"Provisional: {size} of it lie in hours not recorded, or cut by the window")]
+    if report.idle:
+        parts += ["", *_idle(report)]
     told = not_told(report.gaps)
     return stacked(*parts, *(["", *told] if told else []))
 
@@ -150,11 +155,26 @@ def _columns(report: ReservedReport) -> list[Column]:
         shares = [percent(row.quantity / Fraction(report.total)) for row in rows]
         columns.append(Column(head="share", cells=shares, total="100 %", spare=2))
     if any(not isinstance(row.owned, Missing) for row in rows):
-        columns += _beside(rows)
+        columns += _beside(rows, report.owned)
     return columns
 
 
-def _beside(rows: Iterable[ReservedRow]) -> list[Column]:
+def _idle(report: ReservedReport) -> list[RenderableType]:
+    """Places that are known and of which nothing was reserved, as far as transitions tell."""
+    size = _hours(sum((owned for _, owned in report.idle), Fraction(0)))
+    named = [f"{', '.join(key)} {_hours(owned)}" for key, owned in report.idle[:MOST_IDLE]]
+    more = [f"{len(report.idle) - MOST_IDLE:,} more"] if len(report.idle) > MOST_IDLE else []
+    lines: list[RenderableType] = [
+        cell(f"Owned, and nothing of it reserved: {size} device-hours: {'; '.join([*named, *more])}")
+    ]
+    unseen = [", ".join(row.key) for row in report.rows if isinstance(row.owned, Missing)]
+    if unseen:
+        names = "; ".join(unseen[:MOST_IDLE])
+        lines.append(cell(f"Held where no device is known, perhaps the same by another name: {names}", "yellow"))
+    return lines
+
+
+def _beside(rows: Iterable[ReservedRow], all_owned: Fraction | Missing) -> list[Column]:
     """What was owned beside what was reserved, and how much of it that is."""
     owned = ["-" if isinstance(row.owned, Missing) else _hours(row.owned) for row in rows]
     parts = [
@@ -162,14 +182,11 @@ def _beside(rows: Iterable[ReservedRow]) -> list[Column]:
         for row in rows
     ]
     return [
-        Column(head="owned hours", cells=owned, spare=1),
+        Column(
+            head="owned hours", cells=owned, total="" if isinstance(all_owned, Missing) else _hours(all_owned), spare=1
+        ),
         Column(head="of it", cells=parts, spare=1),
     ]
-
-
-def _owned(report: ReservedReport) -> Fraction | Missing:
-    known = [row.owned for row in report.rows if not isinstance(row.owned, Missing)]
-    return sum(known, Fraction(0)) if known else Missing("no device is known there")
 
 
 def _products(report: ReservedReport) -> tuple[list[str], str]:

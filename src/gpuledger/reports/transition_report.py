@@ -27,8 +27,10 @@ def to_table(report: TransitionReport) -> RenderableType:
              if word in changes]  # fmt: skip
     if holds:
         lines.append(cell(", ".join(holds), "dim"))
-    if report.known or not report.added:
+    if report.known:
         lines.append(cell(f"{several(len(report.known), 'transition')} known already, nothing added for them"))
+    elif not report.added:
+        lines.append(cell("nothing new: nothing added"))
     return stacked(*lines)
 
 

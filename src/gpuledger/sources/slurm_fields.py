@@ -31,9 +31,13 @@ MOST_CHECKED = 4
 _JOB = re.compile(r"[0-9]{1,10}(?:_(?:[0-9]{1,10}|\[[^\]\n]*\]))?(?:\+[0-9]{1,9})?(?:\.[A-Za-z0-9_+-]+)?")
 _STATE = re.compile(r"[A-Z][A-Z_]*\+?(?: by [^\n]*)?")
 _TIME = re.compile(
-    r"(?:|[Uu]nknown|[Nn]one|N/A|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}\S*|[0-9]{1,11})"
+    r"(?:|[Uu]nknown|[Nn]one|N/A|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}\S*(?: [A-Z]{3,5})?|"
+    r"[0-9]{1,11})"
 )
-_DURATION = re.compile(r"(?:|[A-Za-z_]+|[0-9]+|(?:[0-9]+-)?[0-9]+(?::[0-9]+)+(?:\.[0-9]+)?)")
+_DURATION = re.compile(
+    r"(?:|UNLIMITED|INVALID|Partition_Limit|Unknown|None|N/A|[0-9]+|(?:[0-9]+-)?[0-9]+(?::[0-9]+)+(?:\.[0-9]+)?)",
+    re.IGNORECASE,
+)
 _TRES = re.compile(r"(?:[^=,\s]+=[^=,\s]*(?:,[^=,\s]+=[^=,\s]*)*)?")
 _EXIT = re.compile(r"(?:[0-9]+:[0-9]+)?")
 _NUMBER = re.compile(r"[0-9]*")
@@ -125,7 +129,7 @@ def align(cells: Sequence[str], shapes: Sequence[Matcher | None], read: Sequence
             told = {cells[place] for place in good}
             if len(told) > 1 and column in read:
                 return None
-            fields[column] = next(iter(told), "")
+            fields[column] = told.pop() if len(told) == 1 else ""
         if not good:
             return None
         reached = good
@@ -144,11 +148,13 @@ class Splitter:
         columns: their names.
         delimiter: between fields.
         read: the columns that count, by place; those first by which a row is known.
+        quoted: whether fields stand in quotes, as a spreadsheet writes them; ``sacct`` itself has none.
     """
 
-    def __init__(self, columns: Sequence[str], delimiter: str, read: Sequence[int]) -> None:
+    def __init__(self, columns: Sequence[str], delimiter: str, read: Sequence[int], *, quoted: bool = False) -> None:
         self.columns = tuple(columns)
         self._delimiter = delimiter
+        self._quoted = quoted or delimiter == ","
         self._read = tuple(read)
         self._shapes = tuple(shape_of(column) for column in columns)
         self._width = len(columns)
@@ -201,9 +207,9 @@ class Splitter:
 
     def _cells(self, line: str) -> list[str]:
         """The fields of a line. A sheet that was saved with commas has quotes where a field holds one, as TRES do."""
-        if self._delimiter != "," or '"' not in line:
+        if not self._quoted or '"' not in line:
             return line.split(self._delimiter)
-        return next(csv.reader([line]), [""])
+        return next(csv.reader([line], delimiter=self._delimiter), [""])
 
     def _can_begin(self, cells: Sequence[str]) -> bool:
         """A row breaks inside free text only, so all before that stands on its first line."""
@@ -269,8 +275,10 @@ class Splitter:
             message = f"{self._width} fields were expected, and there are {count}"
             if self._delimiter == ",":
                 message += "; a comma stands inside TRES too, so take the dump with -P"
-            if not self._has_free or count > self._width:
+            if not self._has_free:
                 return message
+            if count > self._width:
+                return f"{message}; which of them belong to one text cannot be told for sure"
             return f"{message}; if a text in it goes on in the next line, that line is no row of its own"
         cells = self._cells(line)
         for place, shape in self._checked:

@@ -7,6 +7,7 @@ job that has not started is ``slurm:CLUSTER/JOB``, the tasks of an array that ha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -18,10 +19,23 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US, iso
 from gpuledger.model.problem import Problem
 from gpuledger.sources import slurm_json, slurm_sacct
-from gpuledger.sources.slurm_rows import HINT, TOLD_TWICE, Doubt, Findings, SlurmRow, SlurmRows
-from gpuledger.sources.slurm_runs import BROKE, ENDED, KNOWN, OPEN, WAITING, each_run_once, find_requeued, waits_from
+from gpuledger.sources.slurm_rows import HINT, TOLD_TWICE, Doubt, Findings, SlurmRow, SlurmRows, is_several
+from gpuledger.sources.slurm_runs import (
+    BROKE,
+    ENDED,
+    KNOWN,
+    OPEN,
+    WAITING,
+    each_run_once,
+    ends_before,
+    find_requeued,
+    waits_from,
+    was_cancelled_waiting,
+    without_foreseen_end,
+)
 from gpuledger.sources.slurm_steps import find_missing
-from gpuledger.sources.slurm_tres import UNTYPED, Held, class_of, held
+from gpuledger.sources.slurm_sums import Sum, Sums
+from gpuledger.sources.slurm_tres import UNTYPED, Held, class_asked, class_of, held
 
 SOURCE = "slurm"
 
@@ -29,6 +43,8 @@ TWICE = "was shown twice by the local clock"
 
 MOST_GPUS = 1_000_000
 """Of one job; more is a broken cell, and would make as many rows of it. The largest machines have a tenth."""
+
+_JSON = re.compile(r"[\s\ufeff]*(?:\{|\[\s*\{)")
 
 TOLERANCE_S = 2
 """End less start may differ so much from Elapsed: the two are rounded apart."""
@@ -43,6 +59,7 @@ class SlurmHistory:
         allocations, steps: rows of each kind, identical ones once.
         repeated: rows left out because an identical one came before.
         without_gpu: runs without a GPU, and jobs that wait for none; told only where CPUs are asked for.
+        spread: runs with GPUs on several nodes, in device-seconds: of which host each was is not told.
         running: runs that were open when the dump was taken.
         waiting: jobs that had not started.
     """
@@ -52,6 +69,7 @@ class SlurmHistory:
     steps: int
     repeated: int
     without_gpu: int
+    spread: Sum
     running: int
     waiting: int
 
@@ -90,7 +108,7 @@ def parse(
         what = wide if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "a NUL byte: this is a binary file"
         raise BadInput("not-text", what, path=path, line=line, hint=HINT)
     text = content.decode("utf-8", "surrogateescape")
-    if text.removeprefix("\ufeff").lstrip().startswith("{"):
+    if _JSON.match(text):
         rows = slurm_json.parse(text, path=path)
     else:
         rows = slurm_sacct.parse(text, path=path, zone=zone, columns=columns)
@@ -127,14 +145,16 @@ class _Builder:
         self._known_labels: dict[tuple[str, str, str], tuple[tuple[str, str], ...]] = {}
         self._open: list[tuple[int, Transition]] = []
         self._open_without_end = 0
-        self._without_gpu = self._running = self._waiting = 0
-        self._suspended = [0, 0, 0]
-        self._unsized = [0, 0]
+        self._without_gpu = self._running = self._waiting = self._ran = 0
+        self._ended_before: dict[tuple[str, str, int], int] = {}
+        self._sums = Sums.of_none()
 
     def build(self, rows: SlurmRows) -> SlurmHistory:
-        allocations = [row for row in rows.rows if not row.step]
+        allocations = [without_foreseen_end(row) for row in rows.rows if not row.step]
         steps = [row for row in rows.rows if row.step]
-        for row in each_run_once(allocations, self._findings):
+        counted = each_run_once(allocations, self._findings)
+        self._ended_before = ends_before(counted)
+        for row in counted:
             done = len(self._transitions)
             try:
                 self._add(row, held(row.allocated), held(row.requested))
@@ -149,7 +169,9 @@ class _Builder:
             self._findings,
         )
         as_of_us = self._close()
-        self._say_sums()
+        names_gpus = any("gres/" in row.allocated + row.requested for row in rows.rows)
+        for told in self._sums.problems(ran=self._ran, names_gpus=names_gpus):
+            self._findings.add(told, 0)
         self._transitions.sort(key=lambda one: one.at_us)
         sources = {each.source for each in self._transitions}
         history = History(
@@ -165,6 +187,7 @@ class _Builder:
             steps=len(steps),
             repeated=rows.repeated,
             without_gpu=self._without_gpu,
+            spread=self._sums.spread,
             running=self._running,
             waiting=self._waiting,
         )
@@ -183,9 +206,11 @@ class _Builder:
             self._findings.add(Problem(code="start-missing", message=message), row.line, device_seconds=size)
             return
         # a job held after it ran has an end; a start without one is only foreseen
-        if isinstance(row.start_us, Missing) or (row.state in WAITING and isinstance(row.end_us, Missing)):
-            self._add_waiting(row, asked)
+        is_foreseen = row.state in WAITING and isinstance(row.end_us, Missing)
+        if isinstance(row.start_us, Missing) or is_foreseen or was_cancelled_waiting(row):
+            self._add_waiting(row, asked if asked.count or asked.shards or asked.mps else given)
             return
+        self._ran += 1
         if given.conflict:
             self._findings.add(Problem(code="tres-conflict", message=f"job {row.job}: {given.conflict}"), row.line)
         end_us = row.known_until_us
@@ -201,9 +226,9 @@ class _Builder:
         if not parts or self._is_too_doubtful(row):
             return
         self._check_elapsed(row, row.start_us)
-        self._note_suspended(row, parts)
+        self._sums.note(row, parts, nodes=given.nodes)
         # who asked for any GPU was not refused one: only a type can differ from what was placed
-        wanted = "" if (type_name := _class_asked(asked)) == UNTYPED else type_name
+        wanted = "" if (type_name := class_asked(asked)) == UNTYPED else type_name
         for place, part in enumerate(parts):
             self._add_run(row, row.start_us, end_us, part, given, wanted, place if len(parts) > 1 else -1)
 
@@ -244,14 +269,16 @@ class _Builder:
                 raise ValueError(f"{given.shards} shards are more than {MOST_DEVICES}")
             return [(class_of(given.parts_of), given.shards, Fraction(1, self._shards_per_gpu))]
         if given.shards or given.mps:
-            self._unsized[0] += 1
-            self._unsized[1] += (given.shards or given.mps) * row.lasted_s
+            self._sums.unsized.add(row.lasted_s, (given.shards or given.mps) * row.lasted_s)
             return []
         if not row.allocated and asked.count and row.lasted_s:
             size = asked.count * row.lasted_s
             message = f"job {row.job} asked for {asked.count} GPUs, and what it was given is not told"
             message += f"; {size:,} device-seconds are not counted"
             self._findings.add(Problem(code="allocation-unknown", message=message), row.line, device_seconds=size)
+            return []
+        if row.is_untold and row.lasted_s:
+            self._sums.untold.add(row.lasted_s)
             return []
         self._without_gpu += 1
         return [(CPU, 0, Fraction(1))] if self._include_cpu else []
@@ -263,7 +290,7 @@ class _Builder:
         """The transitions of one run on devices of one class."""
         class_name, count, share = part
         workload = f"{self._job(row)}@{iso(start_us)}" + (f"/{number}" if number >= 0 else "")
-        machine = row.nodes if row.nodes and "[" not in row.nodes and "," not in row.nodes else ""
+        machine = "" if is_several(row.nodes) else row.nodes
         key = (class_name, count, machine, share)
         placement = self._placements.get(key)
         if placement is None:
@@ -272,6 +299,8 @@ class _Builder:
         labels = plain = self._labels(row)
         waits_us = self._waits_from(row, tell=number < 1)
         if not isinstance(waits_us, Missing):
+            # while the run before went on, nobody waited
+            waits_us = max(waits_us, self._ended_before.get((row.cluster, row.job, start_us), waits_us))
             self._say(row, workload, State.PENDING, min(waits_us, start_us), asked, labels)
         if given.nodes > 1:
             labels = (*labels, ("nodes", str(given.nodes)))
@@ -302,7 +331,7 @@ class _Builder:
         waits_us, workload, labels = self._waits_from(row), self._job(row), self._labels(row)
         if isinstance(waits_us, Missing):
             return
-        wanted = _class_asked(asked) or CPU
+        wanted = class_asked(asked) or CPU
         pending = self._say(row, workload, State.PENDING, waits_us, wanted, labels, number=iso(waits_us))
         if row.state in ENDED and not isinstance(row.end_us, Missing):
             ends = (*labels, ("state", row.state.lower()))
@@ -369,30 +398,3 @@ class _Builder:
             self._findings.add(
                 Problem(code="elapsed-differs", message=f"{message}; Start and End count; is the zone right?"), row.line
             )
-
-    def _note_suspended(self, row: SlurmRow, parts: Sequence[tuple[str, int, Fraction]]) -> None:
-        if not isinstance(row.suspended_s, Missing) and row.suspended_s:
-            self._suspended[0] += 1
-            self._suspended[1] += row.suspended_s
-            self._suspended[2] += int(sum(count * share for _, count, share in parts) * row.suspended_s)
-
-    def _say_sums(self) -> None:
-        jobs, seconds, size = self._suspended
-        if jobs:
-            message = f"{jobs:,} jobs were suspended for {seconds:,} s; Slurm keeps the GPUs of a suspended job for it"
-            self._findings.add(
-                Problem(code="suspended", message=f"{message}, so {size:,} device-seconds of that are counted"), 0
-            )
-        jobs, size = self._unsized
-        if jobs:
-            message = f"{jobs:,} jobs held parts of GPUs (gres/shard, gres/mps) for {size:,} part-seconds"
-            message += ", and how many parts make a GPU the accounting does not tell; they are not counted"
-            self._findings.add(Problem(code="shares-unsized", message=message), 0)
-
-
-def _class_asked(asked: Held) -> str:
-    """The one type of GPU that was asked for, ``gpu`` for any or several, empty for none."""
-    types = [name for name, _ in asked.devices]
-    if len(types) == 1:
-        return class_of(types[0])
-    return UNTYPED if types or asked.shards or asked.mps else ""

@@ -20,8 +20,7 @@ from gpuledger.sources.slurm_rows import HINT, NOT_TOLD, Findings, SlurmRow, Slu
 from gpuledger.sources.slurm_sacct import NO_NODES, clean
 from gpuledger.sources.slurm_times import LONGEST_SECONDS, NO_VALUE
 
-_JOBS = re.compile(r'"jobs"\s*:\s*\[')
-_BETWEEN = re.compile(r"[\s,]*")
+_BETWEEN = re.compile(r"[\s,\ufeff]*")
 _FLAGS = frozenset(
     {"COMPLETING", "CONFIGURING", "STAGE_OUT", "SIGNALING", "POWER_UP_NODE", "RECONFIG_FAIL", "UPDATE_DB"}
 )
@@ -34,82 +33,133 @@ def parse(text: str, *, path: str) -> SlurmRows:
     """The allocations in a dump, each identical one once; steps stand inside them and are no rows.
 
     Args:
-        text: as ``sacct`` printed it; bytes that are no UTF-8 may stand in it as surrogates.
+        text: as ``sacct`` printed it, or several of these, one after the other; of each its object, its list of jobs
+            alone, or one job. Bytes that are no UTF-8 may stand in it as surrogates.
         path: the file as the user named it, for messages.
 
     Raises:
-        BadInput: ``not-sacct`` where no list of jobs is in it.
+        BadInput: ``not-sacct`` where no jobs are in it.
     """
-    findings = Findings(path)
-    rows: list[SlurmRow] = []
-    seen: set[bytes] = set()
-    repeated = 0
-    begin = _JOBS.search(text)
-    if begin is None:
-        raise BadInput("not-sacct", "JSON without a list of jobs", path=path, hint=HINT)
-    decoder = json.JSONDecoder()
-    place, line, counted = begin.end(), text.count("\n", 0, begin.start()) + 1, begin.start()
-    while True:
-        place = _skip(text, place)
-        line, counted = line + text.count("\n", counted, place), place
-        if text.startswith("]", place):
-            _read_rest(text[: begin.end()] + text[place:], findings)
-            break
+    dump = _Dump(text, path)
+    dump.read()
+    return dump.told()
+
+
+class _Dump:
+    """One file as it is read."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self._text = text
+        self._path = path
+        self._findings = Findings(path)
+        self._rows: list[SlurmRow] = []
+        self._seen: set[bytes] = set()
+        self._repeated = 0
+        self._decoder = json.JSONDecoder()
+        self._line, self._counted = 1, 0
+        self._has_jobs = False
+
+    def read(self) -> None:
+        place = self._skip(0)
         try:
-            job, end = decoder.raw_decode(text, place)
+            while place < len(self._text):
+                place = self._document(place)
         except (json.JSONDecodeError, RecursionError):
-            findings.add(
-                Problem(code="broken-line", message="the JSON ends or breaks here; the jobs before it are kept"), line
-            )
-            break
-        mark = blake2b(text[place:end].encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        place = end
-        if mark in seen:
-            repeated += 1
-            continue
-        seen.add(mark)
+            message = "the JSON ends or breaks here; the jobs before it are kept"
+            self._findings.add(Problem(code="broken-line", message=message), self._line)
+
+    def told(self) -> SlurmRows:
+        """What was found.
+
+        Raises:
+            BadInput: ``not-sacct`` when that is nothing.
+        """
+        if not self._rows and self._findings.counts.get("broken-line"):
+            message = self._findings.named[0].message
+            raise BadInput("not-sacct", message, path=self._path, line=self._line, hint=HINT)
+        if not self._has_jobs:
+            raise BadInput("not-sacct", "JSON without a list of jobs", path=self._path, hint=HINT)
+        return SlurmRows(rows=tuple(self._rows), repeated=self._repeated, problems=self._findings.all())
+
+    def _skip(self, place: int) -> int:
+        """The next place that says something; all before it is behind."""
+        match = _BETWEEN.match(self._text, place)
+        place = match.end() if match else place
+        self._line += self._text.count("\n", self._counted, place)
+        self._counted = max(place, self._counted)
+        return place
+
+    def _decoded(self, place: int) -> tuple[object, int]:
+        found, end = self._decoder.raw_decode(self._text, place)
+        return found, end
+
+    def _document(self, place: int) -> int:
+        """One object, one list of jobs, or one job."""
+        if self._text[place] == "[":
+            return self._jobs(place)
+        if self._text[place] != "{":
+            raise json.JSONDecodeError("no object", self._text, place)
+        began, line = place, self._line
+        around: _Object = {}
+        place = self._skip(place + 1)
+        while not self._text.startswith("}", place):
+            name, place = self._decoded(place)
+            place = self._skip(place)
+            if not self._text.startswith(":", place) or not isinstance(name, str):
+                raise json.JSONDecodeError("no name", self._text, place)
+            place = self._skip(place + 1)
+            if name == "jobs" and self._text.startswith("[", place):
+                place = self._jobs(place)
+            else:
+                around[name], place = self._decoded(place)
+                place = self._skip(place)
+        if "job_id" in around:
+            self._job(around, began, place + 1, line)
+        self._complained(around)
+        return self._skip(place + 1)
+
+    def _jobs(self, place: int) -> int:
+        self._has_jobs = True
+        place = self._skip(place + 1)
+        while not self._text.startswith("]", place):
+            line = self._line
+            job, end = self._decoded(place)
+            self._job(job, place, end, line)
+            place = self._skip(end)
+        return self._skip(place + 1)
+
+    def _job(self, job: object, begin: int, end: int, line: int) -> None:
+        self._has_jobs = True
+        mark = blake2b(self._text[begin:end].encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if mark in self._seen:
+            self._repeated += 1
+            return
+        self._seen.add(mark)
         try:
-            rows.append(_row(job, line))
+            self._rows.append(_row(job, line))
         except ValueError as problem:
-            findings.add(Problem(code="broken-line", message=f"{problem}; it is left out"), line)
-    if not rows and findings.counts.get("broken-line"):
-        raise BadInput("not-sacct", findings.named[0].message, path=path, line=line, hint=HINT)
-    return SlurmRows(rows=tuple(rows), repeated=repeated, problems=findings.all())
+            self._findings.add(Problem(code="broken-line", message=f"{problem}; it is left out"), line)
 
-
-def _skip(text: str, place: int) -> int:
-    match = _BETWEEN.match(text, place)
-    return match.end() if match else place
-
-
-def _read_rest(text: str, findings: Findings) -> None:
-    """What stands around the jobs: the errors that ``sacct`` itself met, after which its list may not be whole."""
-    try:
-        around = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
-        findings.add(
-            Problem(code="broken-line", message="the JSON around the list of jobs is broken; the jobs are kept"), 0
-        )
-        return
-    told = around.get("errors") if isinstance(around, dict) else None
-    for error in told if isinstance(told, list) else ():
-        said = error.get("description") or error.get("error") if isinstance(error, dict) else error
-        findings.add(
-            Problem(
-                code="sacct-complains",
-                message=f"sacct met an error, so its list may not be whole: {clean(str(said))[:200]}",
-            ),
-            0,
-        )
+    def _complained(self, around: _Object) -> None:
+        """What ``sacct`` itself met: after an error its list may not be whole."""
+        for key, said in (("errors", "met an error, so its list may not be whole"), ("warnings", "warns")):
+            told = around.get(key)
+            for one in told if isinstance(told, list) else ():
+                what = one.get("description") or one.get("error") if isinstance(one, dict) else one
+                message = f"sacct {said}: {clean(str(what))[:200]}"
+                self._findings.add(Problem(code="sacct-complains", message=message), 0)
 
 
 def _row(job: object, line: int) -> SlurmRow:
     if not isinstance(job, dict):
         raise ValueError("not a job")  # noqa: TRY004 - the caller names the line
+    if "job_state" in job:
+        raise ValueError("a job as squeue and scontrol print it, and what they forget is not accounting: take sacct's")
     time, state = _inner(job, "time"), _inner(job, "state")
     number = figure(job.get("job_id"))
     if isinstance(number, Missing):
         raise ValueError("a job without job_id")  # noqa: TRY004 - the caller names the line
+    allocated = _tres(_inner(job, "tres").get("allocated"))
     return SlurmRow(
         line=line,
         job=_job_id(job, number),
@@ -126,8 +176,9 @@ def _row(job: object, line: int) -> SlurmRow:
         elapsed_s=_seconds(time.get("elapsed")),
         suspended_s=_seconds(time.get("suspended")),
         restarts=0 if isinstance(restarts := figure(job.get("restart_cnt")), Missing) else restarts,
-        allocated=_tres(_inner(job, "tres").get("allocated")),
+        allocated=allocated,
         requested=_tres(_inner(job, "tres").get("requested")),
+        is_untold=not allocated,
         nodes="" if job.get("nodes") in NO_NODES else _text(job.get("nodes")),
     )
 

@@ -52,6 +52,7 @@ class SlurmRow:
         suspended_s: seconds it was suspended.
         restarts: how often it was requeued before this run; 0 where that is not told.
         allocated, requested: TRES strings; empty where there are none.
+        is_untold: whether no column tells what was allocated, so that empty does not mean nothing.
         nodes: Slurm's node list; empty where none is assigned.
     """
 
@@ -74,6 +75,7 @@ class SlurmRow:
     restarts: int = 0
     allocated: str = ""
     requested: str = ""
+    is_untold: bool = False
     nodes: str = ""
 
     @property
@@ -93,6 +95,11 @@ class SlurmRow:
         if isinstance(self.start_us, Missing) or isinstance(self.elapsed_s, Missing):
             return NOT_TOLD
         return self.start_us + self.lasted_s * SECOND_US
+
+
+def is_several(nodes: str) -> bool:
+    """Whether a node list names more than one: ``n[1-4]``, ``n1,n2``."""
+    return "[" in nodes or "," in nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,13 @@ A dump of today and one of last week, appended to each other, tell of a run whil
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import CLOCK_TOLERANCE_US
 from gpuledger.model.problem import Problem
-from gpuledger.sources.slurm_rows import TOLD_TWICE, Findings, SlurmRow
+from gpuledger.sources.slurm_rows import NOT_TOLD, TOLD_TWICE, Findings, SlurmRow
 
 WAITING = frozenset({"PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 """Not started."""
@@ -83,6 +86,42 @@ def find_requeued(rows: Sequence[SlurmRow], findings: Findings) -> None:
             message = f"job {row.job} was requeued {row.restarts} times, and {here} of its {runs} runs are in the dump"
             message += ": the others are not counted; sacct prints them with -D, where they do not lie before its -S"
             findings.add(Problem(code="runs-missing", message=message), row.line)
+
+
+def without_foreseen_end(row: SlurmRow) -> SlurmRow:
+    """The row, without an End that lies beyond what Elapsed has seen of a run that goes on: its time limit, no end."""
+    if row.state not in OPEN or isinstance(row.end_us, Missing) or isinstance(row.elapsed_s, Missing):
+        return row
+    seen = replace(row, end_us=NOT_TOLD)
+    until_us = seen.known_until_us
+    return row if isinstance(until_us, Missing) or row.end_us <= until_us + CLOCK_TOLERANCE_US else seen
+
+
+def was_cancelled_waiting(row: SlurmRow) -> bool:
+    """Whether a job was cancelled before it ran, although it has a start: until 2017 at least that was its end.
+
+    Such a row has no nodes, and its AllocTRES is what it asked for.
+    """
+    return row.state == "CANCELLED" and row.start_us == row.end_us and not row.nodes
+
+
+def ends_before(rows: Sequence[SlurmRow]) -> dict[tuple[str, str, int], int]:
+    """Of each run that follows another of its job, cluster, job and start: when the one before ended.
+
+    A job that is requeued may keep the Submit and Eligible of its first run, and did not wait while it ran.
+    """
+    runs: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for row in rows:
+        if not isinstance(row.start_us, Missing):
+            end_us = row.known_until_us
+            until_us = row.start_us if isinstance(end_us, Missing) else max(end_us, row.start_us)
+            runs.setdefault((row.cluster, row.job), []).append((row.start_us, until_us))
+    found: dict[tuple[str, str, int], int] = {}
+    for job, spans in runs.items():
+        spans.sort()
+        for (_, until_us), (start_us, _) in pairwise(spans):
+            found[*job, start_us] = min(until_us, start_us)
+    return found
 
 
 def waits_from(row: SlurmRow) -> int | Missing:

@@ -6,6 +6,7 @@ each other. Rows that cannot be understood become problems with their line, and 
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import tzinfo
@@ -14,6 +15,7 @@ from hashlib import blake2b
 from gpuledger.errors import BadInput
 from gpuledger.model.problem import Problem
 from gpuledger.sources.slurm_fields import Broken, Record, Splitter
+from gpuledger.sources.slurm_layouts import known_layout
 from gpuledger.sources.slurm_rows import HINT, NOT_TOLD, Findings, SlurmRow, SlurmRows
 from gpuledger.sources.slurm_runs import whole_state
 from gpuledger.sources.slurm_times import Times, seconds
@@ -28,17 +30,22 @@ HOPELESS = 200
 _HEADER = re.compile(
     r"[A-Za-z]+(?P<delimiter>[^A-Za-z0-9_\n]{1,8}|\t)(?:[A-Za-z]+(?P=delimiter))*[A-Za-z]*(?P=delimiter)?"
 )
+_QUOTED_HEADER = re.compile(r'"[A-Za-z]*"([,;|\t])"[A-Za-z]*".*')
+"""As spreadsheets and R write it."""
+
 _COMPLAINT = re.compile(r"(?:sacct|slurm_\w+)(?::| error:) .*error.*|slurm_\w+ error: .*", re.IGNORECASE)
-_NO_TIME = re.compile(r" is no (?:Start|End|Submit|Eligible)\b", re.IGNORECASE)
+_NO_TIME = re.compile(r" is no (?:Start|End|Submit|Eligible)\b| is not a time\b", re.IGNORECASE)
 _FOR_EYES = re.compile(r"-+(?: +-+)+ *")
 _YAML = re.compile(r"(?:---|(?:jobs|meta|errors|warnings):.*)")
 _NEEDED = {"state": "State", "start": "Start"}
 _CHECKED = (
     "state", "jobid", "alloctres", "start", "jobidraw", "end", "elapsedraw", "elapsed", "submit", "eligible",
     "suspended", "restarts", "reqtres", "allocgres", "reqgres", "cluster", "user", "account", "partition", "qos",
-    "nodelist",
 )  # fmt: skip
-"""The columns that count, those first by which a row is known."""
+"""The columns that count, those first by which a row is known. Two readings of NodeList cost the machine alone."""
+
+_AMOUNTS = frozenset({"start", "end", "elapsed", "elapsedraw", "suspended", "alloctres", "allocgres"})
+"""The columns that amounts are made of, and that are still one when their last characters are cut off."""
 
 NO_NODES = frozenset({"None assigned", "None", "(null)", "(unknown)", "Unknown"})
 """What stands where no nodes are assigned."""
@@ -65,12 +72,17 @@ def header_of(line: str) -> tuple[tuple[str, ...], str] | None:
 
     With ``-p`` each line ends in a delimiter, so that the last column has no name and is empty.
     """
-    match = _HEADER.fullmatch(line)
-    if match is None:
+    match, quoted = _HEADER.fullmatch(line), _QUOTED_HEADER.fullmatch(line)
+    if quoted:
+        delimiter = quoted[1]
+        columns = tuple(next(csv.reader([line], delimiter=delimiter)))
+    elif match:
+        delimiter = match["delimiter"]
+        columns = tuple(line.split(delimiter))
+    else:
         return None
-    columns = tuple(line.split(match["delimiter"]))
     told = {column.lower() for column in columns}
-    return (columns, match["delimiter"]) if told & {"jobid", "jobidraw"} and len(columns) > 2 else None
+    return (columns, delimiter) if told & {"jobid", "jobidraw"} and len(columns) > 2 else None
 
 
 class _Dump:
@@ -79,14 +91,15 @@ class _Dump:
     def __init__(self, path: str, zone: tzinfo | None, columns: Sequence[str]) -> None:
         self._path = path
         self._times = Times(zone, path)
-        self._given = tuple(column.strip() for column in columns)
+        self._given = tuple(column.partition("%")[0].strip() for column in columns)
         self._findings = Findings(path)
         self._seen: set[bytes] = set()
         self._repeated = 0
         self._rows: list[SlurmRow] = []
 
     def rows(self, text: str) -> SlurmRows:
-        lines = iter(enumerate(text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), start=1))
+        # a mark of byte order begins each of the files that were put together
+        lines = iter(enumerate(text.replace("\ufeff", "").replace("\r\n", "\n").split("\n"), start=1))
         splitter = self._begin(lines)
         make = self._maker(splitter.columns)
         for number, line in lines:
@@ -94,13 +107,15 @@ class _Dump:
                 self._take(splitter.end(), make)
                 self._complained(line, number)
                 continue
-            if line[:1].isalpha() and (header := header_of(line)):
+            if (line[:1].isalpha() or line[:1] == '"') and (header := header_of(line)):
                 self._take(splitter.end(), make)
-                splitter = self._splitter(*header, number)
+                splitter = self._splitter(*header, number, quoted=line[0] == '"')
                 make = self._maker(splitter.columns)
                 continue
             self._take(splitter.feed(number, line), make)
         self._take(splitter.end(), make)
+        if not text.endswith("\n"):
+            self._may_be_cut(splitter.columns[-1], text.count("\n") + 1)
         if not self._rows and (broken := self._findings.counts.get("broken-line", 0)):
             raise self._hopeless(broken)
         for local in sorted(self._times.skipped)[:1]:
@@ -108,17 +123,25 @@ class _Dump:
             self._findings.add(Problem(code="time-not-in-zone", message=message), 0)
         return SlurmRows(rows=tuple(self._rows), repeated=self._repeated, problems=self._findings.all())
 
+    def _may_be_cut(self, column: str, number: int) -> None:
+        """A last row without its line's end: a figure that stands last there may have had more digits."""
+        last = self._rows[-1] if self._rows else None
+        if last and last.line == number and not last.step and column.lower() in _AMOUNTS:
+            message = f"no line break ends the file, so {column} of job {last.job} may be cut; it counts as it is"
+            self._findings.add(Problem(code="last-line-open", message=message), number)
+
     def _begin(self, lines: Iterator[tuple[int, str]]) -> Splitter:
         """The splitter for the first rows: by the header, or by the columns given."""
-        how = ""
+        how, first = "", ""
         for number, line in lines:
             if header := header_of(line):
-                return self._splitter(*header, number)
+                return self._splitter(*header, number, quoted=line[0] == '"')
             if _COMPLAINT.fullmatch(line):
                 self._complained(line, number)
                 how = f"sacct itself failed: {line[:80]}"
             elif not how and (_FOR_EYES.fullmatch(line) or _YAML.fullmatch(line)):
                 how = "that is YAML: --json" if _YAML.fullmatch(line) else "that is its table for eyes: add -P"
+            first = first or line
             if self._given and line.strip():
                 splitter = self._splitter(*self._fitted(line), 0)
                 self._take(splitter.feed(number, line), self._maker(splitter.columns))
@@ -126,6 +149,8 @@ class _Dump:
             if number >= MOST_LINES_BEFORE_HEADER:
                 break
         message = f"no line of the first {MOST_LINES_BEFORE_HEADER} names columns, JobID among them"
+        if not how and (layout := known_layout(first.split("|"))):
+            how = f"its first row looks as {layout.program} asks for: --columns {','.join(layout.columns)}"
         hint = f"{how}; {HINT}" if how else f"--columns JobID,State,... as they stand in it; {HINT}"
         raise BadInput("no-header", message, path=self._path, hint=hint)
 
@@ -143,7 +168,7 @@ class _Dump:
                 return (*self._given, ""), delimiter
         return self._given, "|"
 
-    def _splitter(self, columns: Sequence[str], delimiter: str, line: int) -> Splitter:
+    def _splitter(self, columns: Sequence[str], delimiter: str, line: int, *, quoted: bool = False) -> Splitter:
         places = {column.lower(): place for place, column in reversed(list(enumerate(columns))) if column}
         missing = [written for name, written in _NEEDED.items() if name not in places]
         if not places.keys() & {"jobid", "jobidraw"}:
@@ -155,7 +180,8 @@ class _Dump:
         if missing:
             message = f"columns that are needed are not there: {', '.join(missing)}"
             raise BadInput("columns-missing", message, path=self._path, line=line, hint=HINT)
-        return Splitter(columns, delimiter, [places[name] for name in _CHECKED if name in places])
+        read = [places[name] for name in _CHECKED if name in places]
+        return Splitter(columns, delimiter, read, quoted=quoted)
 
     def _take(self, found: Iterator[Record | Broken], make: Callable[[Record], SlurmRow]) -> None:
         for one in found:
@@ -228,6 +254,7 @@ class _Dump:
                 restarts=int(cells[restarts]) if cells[restarts].isdecimal() else 0,
                 allocated=with_gres(clean(cells[allocated]), cells[alloc_gres]),
                 requested=with_gres(clean(cells[requested]), cells[req_gres]),
+                is_untold=alloc_gres == absent and not cells[allocated],
                 nodes="" if cells[nodes] in NO_NODES else clean(cells[nodes]),
             )
 

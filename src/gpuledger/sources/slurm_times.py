@@ -2,7 +2,8 @@
 
 Text in; microseconds UTC, seconds or :class:`Missing` out; ``ValueError`` where it is none of these.
 ``sacct`` prints local times of the machine it runs on, so a zone is needed unless the times carry their
-offset (``SLURM_TIME_FORMAT=%FT%T%z`` or ``%s``).
+offset (``SLURM_TIME_FORMAT=%FT%T%z`` or ``%s``). A zone's letters (``%Z``: CEST) mean several zones, so they need
+the zone too, and then tell which hour of two is meant.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LONGEST_SECONDS = 100 * 366 * 86_400
 
 _TIME = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,9})?"
-    r"(?:(Z)|([+-])([0-9]{2}):?([0-9]{2}))?"
+    r"(?: ?(?:(Z|UTC|GMT)|([+-])([0-9]{2}):?([0-9]{2})|([A-Z]{3,5})))?"
 )
 _IN_HOUR_US = {
     f":{minute:02}:{second:02}": (minute * 60 + second) * SECOND_US for minute in range(60) for second in range(60)
@@ -100,12 +101,21 @@ class Times:
             hint = "say which zone the cluster's clock shows: --zone Europe/Berlin, or --zone UTC"
             raise Misconfigured("zone-needed", message, hint=hint)
         first, second_us = (to_us(local.replace(tzinfo=self._zone, fold=fold)) for fold in (0, 1))
+        if match[11]:
+            return self._of(self._lettered(text, match[11], {first: 0, second_us: 1}, local))
         if first == second_us:
             return self._of(first)
         if to_datetime(first).astimezone(self._zone).replace(tzinfo=None) != local:
             self.skipped.add(text)
             return self._of(first)
         return first, second_us
+
+    def _lettered(self, text: str, letters: str, folds: dict[int, int], local: datetime) -> int:
+        """The moment of a local time with its zone's letters, of those that it can be without them."""
+        for at_us, fold in folds.items():
+            if local.replace(tzinfo=self._zone, fold=fold).tzname() == letters:
+                return at_us
+        raise ValueError(f"{text[:40]!r} is a time of {letters}, which the clocks of {self._zone} did not show then")
 
     def _even_hour(self, text: str) -> int:
         """Where an hour of local time begins, microseconds UTC, if the clock was not set in it; else 0."""

@@ -98,6 +98,14 @@ def class_of(type_name: str) -> str:
     return f"{found['parent'] or UNTYPED}/{found['profile'].lower()}{more}"
 
 
+def class_asked(asked: Held) -> str:
+    """The one type of GPU that was asked for, ``gpu`` for any or several, empty for none."""
+    types = [name for name, _ in asked.devices]
+    if len(types) == 1:
+        return class_of(types[0])
+    return UNTYPED if types or asked.shards or asked.mps else ""
+
+
 def with_gres(tres: str, gres: str) -> str:
     """A TRES string with the GPUs of ``AllocGRES`` or ``ReqGRES``, where it has neither GPUs nor parts of any.
 

@@ -30,6 +30,9 @@ MOST_PROBLEMS = 20
 COUNTED_ONLY = frozenset({"not-scheduled", "no-devices", "repeated-row", "no-class", "no-machine"})
 """Codes of rows that are as their trace has them, often thousands: told once, with their number."""
 
+OF_AMOUNTS = frozenset({"start", "end", "duration", "devices", "share", "instances"})
+"""Words of which what is left is still one when the last characters of a file are cut off."""
+
 NOTHING_OPEN = Missing("nothing is open")
 NO_END_DECLARED = Missing("the map does not declare when the trace ends")
 
@@ -49,7 +52,7 @@ def parse(text: str, *, path: str, trace_map: TraceMap, source: str = SOURCE) ->
     """
     told = _Told(path)
     physical = io.StringIO(text.removeprefix("\ufeff"), newline="").readlines()
-    header, first = _header(physical, trace_map, path)
+    header, first, trace_map = _header(physical, trace_map, path, told)
     runs: list[Run] = []
     seen: set[tuple[str, ...]] = set()
     line = 1
@@ -64,14 +67,18 @@ def parse(text: str, *, path: str, trace_map: TraceMap, source: str = SOURCE) ->
                 runs.append(reader.read(cells, line))
             except LeftOut as left_out:
                 told.add(replace(left_out.problem, message=f"{left_out.problem.message}; left out"), line)
+        last = next((word for word, names in trace_map.columns.items() if header[-1] in names), "")
+        if runs and runs[-1].line == len(physical) and last in OF_AMOUNTS and not text.endswith(("\n", "\r")):
+            message = f"no line break ends the file, so its last {last} may be cut; it counts as it is"
+            told.add(Problem(code="last-line-open", message=message), runs[-1].line)
     except ZoneNeeded as error:
         hint = "say where it was written: --zone UTC, --zone Europe/Berlin, or `zone` in the map"
         raise BadInput("zone-needed", str(error), path=path, line=line, hint=hint) from None
     return _history(runs, reader, trace_map, source, told)
 
 
-def _header(physical: list[str], trace_map: TraceMap, path: str) -> tuple[tuple[str, ...], int]:
-    """The names of the columns, and how many lines they took."""
+def _header(physical: list[str], trace_map: TraceMap, path: str, told: _Told) -> tuple[tuple[str, ...], int, TraceMap]:
+    """The names of the columns, how many lines they took, and the map without the optional ones that are not there."""
     lines = csv.reader(physical, delimiter=trace_map.delimiter, strict=True)
     if next((line.strip() for line in physical if line.strip()), "").startswith(("{", "[")):
         hint = f"{_HINT}; `jq -r` makes one of JSON, a line for each run with its machine and its devices"
@@ -84,13 +91,17 @@ def _header(physical: list[str], trace_map: TraceMap, path: str) -> tuple[tuple[
         raise BadInput("bad-trace", "the file is empty", path=path, hint=_HINT)
     first = 0 if trace_map.header and written != trace_map.header else lines.line_num
     header = trace_map.header or written
+    lacking = sorted(trace_map.optional - {*header})
+    for name in lacking:
+        told.add(Problem(code="column-missing", message=f"no column {name!r}, so nothing tells what it would"), 0)
+    trace_map = trace_map.without(lacking)
     named = [name for names in trace_map.columns.values() for name in names]
     for name in (*named, *(column for _, column in trace_map.labels)):
         if header.count(name) != 1:
             message = f"the column {name!r} that the map names is {'twice' if name in header else 'not'} there"
             hint = f"columns here: {', '.join(header)[:200]}"
             raise BadInput("bad-trace", message, path=path, line=lines.line_num, hint=hint)
-    return header, first
+    return header, first, trace_map
 
 
 _HINT = "a trace is a CSV file with a header line; `header` in the map names the columns where it has none"

@@ -7,7 +7,7 @@ error that names its line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 
@@ -50,7 +50,7 @@ PER: dict[str, dict[str, int]] = {
 """Units of shares and devices, and how many of them make one device."""
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "without_start": ("left-out", "pending"),
+    "without_start": ("left-out", "pending", "begun"),
     "without_end": ("left-out", "open"),
     "without_devices": ("left-out", "cpu"),
     "censored": ("open", "ended"),
@@ -58,8 +58,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """What is done with rows that lack something, the default first; ``censored`` has none and must be declared."""
 
 _KEYS = (
-    "columns", "labels", "constants", "units", "zone", "repeated_hour", "origin", "censored_at", "rows", "missing",
-    "failed", "classes", "prefix", "delimiter", "decimal", "header",
+    "columns", "labels", "constants", "units", "zone", "repeated_hour", "origin", "begins_at", "censored_at", "rows",
+    "missing", "failed", "classes", "prefix", "optional", "delimiter", "decimal", "header",
 )  # fmt: skip
 _DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 _HINT = "a map starts like: columns: {id: job, start: started, end: ended, devices: gpus, class: gpu_type}"
@@ -81,8 +81,10 @@ class TraceMap:
         times: how times are written.
         duration_unit: of :data:`LASTING`.
         share_per, devices_per: how many units of the cell make one device.
+        begins_at: the beginning of the trace, written as its times are; empty where nothing ran before it.
         censored_at: the end of the trace, written as its times are; empty where it was not declared.
         rows: key of :data:`CHOICES` to what was chosen.
+        optional: columns that a file may lack; it then says nothing of their words.
         prefix: put before every id, so that two traces that count from 1 never meet.
         delimiter: one character.
         header: names of the columns where the file has no header; empty: its first line is one.
@@ -99,11 +101,21 @@ class TraceMap:
     duration_unit: str = "s"
     share_per: int = 1
     devices_per: int = 1
+    begins_at: str = ""
     censored_at: str = ""
     rows: Mapping[str, str] = field(default_factory=lambda: {key: known[0] for key, known in CHOICES.items()})
     prefix: str = ""
+    optional: frozenset[str] = frozenset()
     delimiter: str = ","
     header: tuple[str, ...] = ()
+
+    def without(self, lacking: Collection[str]) -> TraceMap:
+        """The map for a file that lacks some of the columns that are optional."""
+        return replace(
+            self,
+            columns={word: names for word, names in self.columns.items() if not {*names} & {*lacking}},
+            labels=tuple((label, column) for label, column in self.labels if column not in lacking),
+        )
 
     def instead(self, *, zone: str = "", origin: str = "") -> TraceMap:
         """The map, with what the person says beside it: ``--zone``, ``--origin``; empty where nothing is said.
@@ -179,9 +191,11 @@ def _map(document: MappingReader) -> TraceMap:
         duration_unit=units["duration"],
         share_per=PER["share"][units["share"]],
         devices_per=PER["devices"][units["devices"]],
+        begins_at=document.written("begins_at"),
         censored_at=document.written("censored_at"),
         rows=_rows(document),
         prefix=document.text("prefix"),
+        optional=frozenset(document.texts("optional")),
         delimiter=_delimiter(document),
         header=document.texts("header"),
     )
@@ -222,7 +236,7 @@ def _constants(document: MappingReader) -> tuple[dict[str, str], tuple[tuple[str
 
 def _units(document: MappingReader) -> dict[str, str]:
     units = document.mapping("units")
-    known = {"time": (*COUNTED, ISO), "duration": tuple(LASTING), **{word: tuple(PER[word]) for word in PER}}
+    known = {"time": (*COUNTED, ISO), "duration": LASTING, **{word: tuple(PER[word]) for word in PER}}
     chosen = {word: words[0] for word, words in known.items()}
     if units is None:
         return chosen
@@ -322,13 +336,27 @@ def _check(document: MappingReader, made: TraceMap) -> None:
     if made.rows["without_start"] == "pending" and "pending" not in made.columns:
         message = "rows without a start can only be pending if a column tells since when"
         raise document.error("bad-map", message, "rows", "pending: COLUMN")
+    if (made.rows["without_start"] == "begun") != bool(made.begins_at):
+        message = (
+            "`begins_at` and rows: {without_start: begun} belong together: when what has no start is taken to begin"
+        )
+        raise document.error("bad-map", message, "begins_at" if made.begins_at else "rows", "begins_at: 0")
+    named = {name for names in made.columns.values() for name in names} | {column for _, column in made.labels}
+    if strange := sorted(made.optional - named):
+        message = f"the column {strange[0]!r} is optional, and nothing is read from it"
+        raise document.error("bad-map", message, "optional", f"columns that are: {', '.join(sorted(named))}")
+    needed = {name for word in ("id", "start") for name in made.columns[word]}
+    if needed & made.optional:
+        message = "no row can be read without its id and start"
+        raise document.error("bad-map", message, "optional", "leave the columns of id and start out of it")
     if made.failed and "outcome" not in made.columns:
         raise document.error("bad-map", "nothing tells the `outcome`", "failed", "columns: {outcome: COLUMN}")
-    if made.censored_at:
+    for key, text in (("begins_at", made.begins_at), ("censored_at", made.censored_at)):
         try:
-            made.times.read(made.censored_at)
+            if text:
+                made.times.read(text)
         except ZoneNeeded:
             pass  # the zone may still be given beside the map; the reader of rows asks for it
         except ValueError as error:
             hint = "write it as the trace writes its times"
-            raise document.error("bad-map", str(error), "censored_at", hint) from None
+            raise document.error("bad-map", str(error), key, hint) from None

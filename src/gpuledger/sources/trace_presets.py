@@ -20,6 +20,7 @@ constants: {class: GPU}
 units: {time: s, share: milli}
 origin: 1970-01-01
 failed: [Failed]
+optional: [creation_time, gpu_spec, qos, pod_phase]
 censored_at: 12902960
 rows: {censored: open}
 """

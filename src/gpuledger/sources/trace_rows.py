@@ -16,10 +16,13 @@ from gpuledger.model.addresses import indexed, is_index
 from gpuledger.model.lifecycle import CPU, Placement
 from gpuledger.model.moments import CLOCK_TOLERANCE_US, SECOND_US
 from gpuledger.model.problem import Problem
+from gpuledger.sources.device_lists import devices_in
 from gpuledger.sources.trace_map import TraceMap
 from gpuledger.sources.trace_times import ZoneNeeded
 
-_AMOUNT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{0,18}|/0*[1-9][0-9]{0,8})?) ?(%?)")
+_AMOUNT = re.compile(
+    r"((?:[0-9]{1,15}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,2})?|[0-9]{1,15}/0*[1-9][0-9]{0,8}) ?(%?)"
+)
 
 
 class LeftOut(Exception):
@@ -88,6 +91,9 @@ class RowReader:
         ends = trace_map.times.read(trace_map.censored_at) if trace_map.censored_at else (None,)
         self.censored_us: int | None = ends[-1]
         """The end of the trace, where it was declared."""
+        begins = trace_map.times.read(trace_map.begins_at) if trace_map.begins_at else (None,)
+        self.begins_us: int | None = begins[0]
+        """Its beginning, where rows without a start ran already."""
 
     def read(self, cells: Sequence[str], line: int) -> Run:
         """The run that a row tells.
@@ -139,7 +145,9 @@ class RowReader:
     def _span(self, cells: Sequence[str], told: list[Problem]) -> tuple[int | None, int | None, int | None]:
         pending = self._moments("pending", cells, told)
         starts = self._moments("start", cells)
-        if not starts and self._choice["without_start"] == "left-out":
+        if not starts and not pending and self.begins_us is not None:
+            starts = (self.begins_us,)
+        if not starts and self._choice["without_start"] != "pending":
             raise LeftOut(Problem(code="not-scheduled", message="no start: it never ran, so nothing was held"))
         since = starts or pending
         if not since:
@@ -220,7 +228,8 @@ class RowReader:
         try:
             return self._times.lasting(text, self._map.duration_unit)
         except ValueError as error:
-            raise LeftOut(Problem(code="bad-time", message=f"duration: {error}")) from None
+            told = f"duration: {error}" + ("; write units: {duration: clock}" if ":" in text else "")
+            raise LeftOut(Problem(code="bad-time", message=told)) from None
 
     def _at_trace_end(self, end_us: int | None, since_us: int, told: list[Problem]) -> int | None:
         last_us = self.censored_us
@@ -249,13 +258,16 @@ class RowReader:
         self, devices: str, device_ids: str, instances: str, share: str,
         class_name: str, region: str, machine: str, pool: str,
     ) -> Placement | None:  # fmt: skip
-        names = {name for name in _IDS_APART.split(device_ids) if name}
+        try:
+            names = devices_in(device_ids)
+        except ValueError as error:
+            raise LeftOut(Problem(code="bad-devices", message=str(error))) from None
         is_named = bool(machine) or not any(is_index(name) for name in names)
         try:
             ids = tuple(sorted({indexed(name, machine) for name in names})) if is_named else ()
         except Misconfigured as error:
             raise LeftOut(Problem(code="bad-placement", message=error.message)) from None
-        count, part = self._counted(devices, ids or tuple(names), instances, share)
+        count, part = self._counted(devices, ids or names, instances, share)
         class_name = self._map.classes.get(class_name, class_name)
         if not count:
             if self._choice["without_devices"] == "left-out":
@@ -312,7 +324,6 @@ class RowReader:
 
 
 _PLACING = ("devices", "device_ids", "instances", "share", "class", "region", "machine", "pool")
-_IDS_APART = re.compile(r"[\s,;|]+")
 _TWICE = "was shown twice by the local clock"
 
 

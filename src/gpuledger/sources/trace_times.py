@@ -9,26 +9,34 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from fractions import Fraction
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from gpuledger.model.moments import HOUR_US, MINUTE_US, SECOND_US, to_us
+from gpuledger.model.moments import DAY_US, HOUR_US, LATEST_US, MINUTE_US, SECOND_US, to_us
 
-COUNTED: dict[str, int] = {"s": SECOND_US, "ms": 1000, "us": 1}
-"""Units of times that are numbers, in microseconds."""
+COUNTED: dict[str, int | Fraction] = {
+    "s": SECOND_US, "ms": 1000, "us": 1, "ns": Fraction(1, 1000), "min": MINUTE_US, "h": HOUR_US, "d": DAY_US,
+}  # fmt: skip
+"""Units of times and durations that are numbers, in microseconds."""
 
-LASTING: dict[str, int] = {**COUNTED, "min": MINUTE_US, "h": HOUR_US}
-"""Units of durations, in microseconds."""
+CLOCK = "clock"
+"""Durations written as a clock shows them: ``1:30:00``, ``1-02:03:04``, ``1 day, 2:03:04``."""
+
+LASTING = (*COUNTED, CLOCK)
+"""Units of durations."""
 
 ISO = "iso"
 """Times written as ISO 8601."""
 
-LATEST_US = 32_503_680_000 * SECOND_US
-"""The year 3000: a larger figure is in a smaller unit than was declared."""
-
 PLAUSIBLE_US = 946_684_800 * SECOND_US
 """The year 2000: no GPU computed before it, so an earlier time is a count from an origin not declared."""
 
-_NUMBER = re.compile(r"(-?)([0-9]{1,18})(?:\.([0-9]{0,40}))?")
+_NUMBER = re.compile(r"(-?)([0-9]{1,20})(?:\.([0-9]{0,40}))?([eE][+-]?[0-9]{1,2})?")
+_SPAN = re.compile(
+    r"(?:(?P<days>[0-9]{1,6})(?:-| days?,? ))?(?P<hours>[0-9]{1,9}):(?P<minutes>[0-5]?[0-9]):(?P<seconds>[0-5]?[0-9])"
+    r"(?:\.(?P<rest>[0-9]{0,40}))?"
+)
+_UTC = re.compile(r" ?(?:UTC|GMT)$")
 
 
 class ZoneNeeded(ValueError):
@@ -71,24 +79,39 @@ class Times:
         return moments
 
     def lasting(self, text: str, unit: str) -> int:
-        """Whole microseconds of a number in a unit of :data:`LASTING`.
+        """Whole microseconds of a number in a unit of :data:`COUNTED`, or of a duration in one of :data:`LASTING`.
 
         Raises:
             ValueError: it is no number, or below 0; with a sentence for the person.
         """
+        if unit == CLOCK:
+            return self._clock(text)
         match = _NUMBER.fullmatch(text.replace(",", ".") if self.decimal_comma else text)
         if match is None:
             raise ValueError(f"{_shown(text)} is not a number of {unit}")
-        sign, whole, rest = match.groups()
+        sign, whole, rest, power = match.groups()
         if sign:
             raise ValueError(f"{_shown(text)} is negative")
-        each_us = LASTING[unit]
+        each_us = COUNTED[unit]
+        if power or not isinstance(each_us, int):
+            return int(Fraction(f"{whole}.{rest or 0}{power or ''}") * each_us)
         return int(whole) * each_us + (int(rest) * each_us // int(10 ** len(rest)) if rest else 0)
+
+    def _clock(self, text: str) -> int:
+        found = _SPAN.fullmatch(text.replace(",", ".", 1) if self.decimal_comma else text)
+        if found is None:
+            raise ValueError(f"{_shown(text)} is not a duration written as 1:30:00, 1-02:03:04 or 1 day, 2:03:04")
+        days, hours, minutes, seconds = (int(found[part] or 0) for part in ("days", "hours", "minutes", "seconds"))
+        rest = Fraction(int(found["rest"] or 0), 10 ** len(found["rest"] or ""))
+        return ((days * 24 + hours) * 60 + minutes) * MINUTE_US + int((seconds + rest) * SECOND_US)
 
     def _written(self, text: str) -> tuple[int, ...]:
         try:
             # a time without a zone stays so until the declared one is put to it
-            moment = datetime.fromisoformat(text) if self.unit == ISO else datetime.strptime(text, self.unit)  # noqa: DTZ007
+            if self.unit == ISO:
+                moment = datetime.fromisoformat(_UTC.sub("Z", text))
+            else:
+                moment = datetime.strptime(text, self.unit)  # noqa: DTZ007
         except ValueError:
             wanted = "as 2026-11-29T14:00:00Z" if self.unit == ISO else f"as {self.unit}"
             raise ValueError(f"{_shown(text)} is not a time written {wanted}") from None
