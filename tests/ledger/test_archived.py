@@ -20,7 +20,7 @@ def row(number: int, before_us: int, writers: str) -> Archive:
 def test_nothing_left(tmp_path) -> None:
     """No bound, no numbers, no edges."""
     with Ledger.open(tmp_path / "l.db", mode="append") as ledger:
-        assert archived.archived_until(ledger.connection) == 0
+        assert archived.archived_until(ledger) == 0
         assert archived.numbers(ledger.connection) == {}
         assert archived.edges(ledger.connection, ["driver"], "starts") == []
 
@@ -31,14 +31,14 @@ def test_what_left_is_known_by_bound_numbers_and_edges(tmp_path) -> None:
         rows = [row(10, 100, '{"a":[3,9,2]}'), row(40, 200, '{"a":[1,4,2],"b":[7,7,1]}')]
         ledger.append(rows, writer="a.archive", at_us=9)
         connection = ledger.connection
-        assert archived.archived_until(connection) == archived.bound(bare_cursor(connection)) == 200
+        assert archived.archived_until(ledger) == archived.bound(bare_cursor(connection)) == 200
         assert archived.numbers(connection) == {"a": (1, 9, 4), "b": (7, 7, 1)}
         assert archived.edges(connection, ["driver"], "starts") == [10]
         assert archived.edges(connection, ["driver"], "ends") == [45]
         assert ledger.span_of([DriverRecord]) == (10, 45)
         assert isinstance(ledger.span_of([Sighting])[0], Missing)
         connection.info[archived.LAID] = True
-        assert archived.archived_until(connection) == 0
+        assert archived.archived_until(ledger) == 0
 
 
 def test_a_number_may_have_left() -> None:

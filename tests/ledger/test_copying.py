@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from gpuledger.errors import Corrupt, GpuledgerError, Refused
-from gpuledger.ledger import Ledger, verify_ledger
+from gpuledger.ledger import Ledger, copying, verify_ledger
 from gpuledger.ledger.codec import Codec
 from gpuledger.ledger.copying import copy_ledger
 from gpuledger.ledger.schema import METADATA
@@ -145,6 +145,32 @@ def test_a_large_link_is_streamed(fresh, make, monkeypatch: pytest.MonkeyPatch) 
         report = copy_ledger(opened, into, progress=lambda done, of: told.append((done, of)))
     assert (report.rows, report.links) == (25_003, 4)
     assert told == [(25_000, 25_003), (25_003, 25_003)]
+    assert dump(origin) == dump(copy)
+
+
+@pytest.mark.parametrize("target", ENGINES)
+def test_what_is_copied_so_far_verifies(fresh, make, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each transaction the target is what the source once was: no seal stands there before what it seals."""
+    origin, copy = fresh("sqlite", "origin"), fresh(target, "copy")
+    fill(origin, make)
+    with Ledger.open(origin, mode="append") as ledger:
+        for number in range(200, 230):
+            ledger.append([make.driver(number)], writer="z.agent", at_us=number)
+            ledger.append([make.watch(number)], writer="box.agent", at_us=number)
+            if number % 5 == 0:
+                ledger.seal(number, writer=("box.agent", "a.import")[number % 2])
+    monkeypatch.setattr(copying, "_ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(copying, "_ALL_AT_ONCE", 20)
+    reached: list[int] = []
+
+    def look(done: int, of: int) -> None:
+        reached.append(done)
+        with Ledger.open(copy, mode="read") as ledger:
+            assert verify_ledger(ledger) == []
+
+    with Ledger.open(origin, mode="read") as opened, Ledger.open(copy, mode="append") as into:
+        copy_ledger(opened, into, progress=look)
+    assert len(reached) > 8
     assert dump(origin) == dump(copy)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,34 @@ def test_what_is_put_aside_goes_with_it(tmp_path: Path) -> None:
         with pytest.raises(Exception, match="nowhere"):
             duck.run("SELECT * FROM nowhere")
     assert not list(tmp_path.iterdir())
+
+
+_HOLD = """
+import sys, time
+from pathlib import Path
+from gpuledger.ledger.duck import Duck
+with Duck(Path(sys.argv[1])) as duck:
+    print(duck.folder, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_one_put_aside_goes_with_the_next(tmp_path: Path) -> None:
+    """kill -9 leaves its folder; whoever comes next takes it away, and not those of the living."""
+    words = [sys.executable, "-c", _HOLD, str(tmp_path)]
+    with (
+        subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as one,
+        subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as other,
+    ):
+        assert one.stdout is not None
+        assert other.stdout is not None
+        killed, living = Path(one.stdout.readline().strip()), Path(other.stdout.readline().strip())
+        one.kill()
+        one.wait()
+        assert killed.exists()
+        with Duck(tmp_path) as duck:
+            assert set(tmp_path.iterdir()) == {living, duck.folder}
+        other.kill()
 
 
 def test_too_little_memory_is_told(tmp_path: Path) -> None:

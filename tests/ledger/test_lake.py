@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,18 @@ def test_an_edit_that_keeps_size_and_time_is_found_by_hashing(folder: Path) -> N
     assert Lake.open(folder).paths("placement")
     with pytest.raises(Corrupt, match=r"placement\.parquet"):
         Lake.open(folder).look_over()
+
+
+def test_a_file_that_nobody_exported_is_told(folder: Path) -> None:
+    """Nothing here reads it; whoever reads all files of a table would count it."""
+    lake = Lake.open(folder)
+    file = next(file for file in lake.manifest.files if file.table == "workload_event")
+    shutil.copy(folder / file.name, folder / "workload_event" / "2030-01.parquet")
+    assert lake.strangers() == ["workload_event/2030-01.parquet"]
+    with pytest.raises(Corrupt) as told:
+        lake.look_over()
+    assert "2030-01.parquet is no file of this lake" in told.value.message
+    assert "export parquet" in told.value.hint
 
 
 def test_no_lake_another_version_and_a_broken_manifest(folder: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from gpuledger.errors import Corrupt, GpuledgerError, Misconfigured, Refused, Unavailable
-from gpuledger.ledger import postgres
+from gpuledger.ledger import postgres, postgres_errors
 from gpuledger.ledger.places import Server
 from gpuledger.ledger.postgres_errors import bad_url, error_for
 
@@ -60,6 +60,17 @@ def test_every_fault_has_a_name(state: str, kind: type[GpuledgerError], code: st
     assert error.hint
     assert "hush" not in error.message
     assert "DETAIL" not in error.message
+
+
+def test_what_went_with_a_connection_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relation that this process made is missing because the connection was cut; a table of the ledger is gone."""
+    monkeypatch.setattr(postgres_errors, "OF_ONE_CONNECTION", {"leaving_hold"})
+    codes = {}
+    for name in ("leaving_hold", "hold"):
+        error = error_for(PLACE, error_of("42P01", f'relation "{name}" does not exist'))
+        assert error is not None
+        codes[name] = error.code
+    assert codes == {"leaving_hold": "ledger-unreachable", "hold": "ledger-damaged"}
 
 
 def test_a_short_password_mangles_no_message() -> None:

@@ -70,6 +70,20 @@ def test_what_is_last_goes_with_what_follows(driver: Driver, monkeypatch, can_pi
     assert not asked.is_answered
 
 
+def test_what_is_prepared_stays_whatever_the_driver_does(driver: Driver) -> None:
+    """After a rollback psycopg lets the server forget all that is prepared, where it has prepared anything itself."""
+    pipeline = Pipeline(driver)
+    for _ in range(room._OFTEN + 2):
+        assert pipeline.ask(driver, "SELECT 7").rows == [(7,)]
+    assert pipeline._prepared
+    for _ in range(10):
+        driver.execute("SELECT 1")
+    driver.execute("BEGIN")
+    driver.execute("ROLLBACK")
+    driver.execute("SELECT 2")
+    assert pipeline.ask(driver, "SELECT 7").rows == [(7,)]
+
+
 def test_what_is_asked_often_is_prepared_once(driver: Driver) -> None:
     """Whatever else is asked between."""
     pipeline = Pipeline(driver)

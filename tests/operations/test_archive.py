@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from gpuledger.errors import GpuledgerError, Misconfigured, Refused, Unavailable
 from gpuledger.ledger import archive_files
 from gpuledger.ledger.copying import copy_ledger
+from gpuledger.ledger.lake import Lake, writing
 from gpuledger.ledger.laying import lay_under
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.archive import Archive, ArchiveReport
@@ -23,6 +25,7 @@ from gpuledger.model.missing import Missing
 from gpuledger.model.moments import DAY_US, HOUR_US, MINUTE_US
 from gpuledger.model.rows import DriverRecord, Sighting, UsageCorrection, UsageRecord
 from gpuledger.model.workload_rows import WorkloadEvent
+from gpuledger.operations import export_parquet as export_operation
 from gpuledger.operations.archive import archive
 from gpuledger.operations.explain import explain
 from gpuledger.operations.export_parquet import export_parquet
@@ -116,6 +119,8 @@ def test_answers_stay_and_the_ledger_verifies(ledger: Ledger, tmp_path: Path) ->
     whole, alone = verified(ledger), verified(ledger, tmp_path / "nowhere")
     assert set(verdicts(whole).values()) == {Verdict.OK}
     assert verdicts(alone)["archived-rows"] is Verdict.SKIPPED
+    looked = next(check for check in alone.checks if check.name == "archived-rows").findings
+    assert looked[0] == f"archive-0001/2026-05.driver.parquet is not in {tmp_path / 'nowhere'}"
     assert set(verdicts(alone).values()) == {Verdict.OK, Verdict.SKIPPED}
     assert alone.ok
     assert alone.skipped
@@ -208,6 +213,49 @@ def test_a_lake_is_exported_whole(ledger: Ledger, tmp_path: Path) -> None:
         assert opened.count(Sighting) == archived_rows
     assert not [name for name in again.written if "sighting" in name or "workload_event" in name]
     assert not again.removed
+
+
+def test_rows_that_leave_while_somebody_reads_are_missed(ledger: Ledger, tmp_path: Path, monkeypatch) -> None:
+    """An export that begins before they leave, with and without an archive under it: refused, and the lake stands;
+    and verify does not call damage what it saw half.
+    """
+    lake = tmp_path / "lake"
+    export_parquet(ledger, lake, now_us=NOW_US)
+    whole = Lake.open(lake).manifest
+    bounds = iter((JUNE_US, JULY_US))
+
+    @contextmanager
+    def overtaken(folder: Path) -> Iterator[None]:
+        with Ledger.open(ledger.place, mode="append") as other:
+            assert archived(other, tmp_path / "archive", before_us=next(bounds)).done
+        with writing(folder):
+            yield
+
+    with monkeypatch.context() as patched:
+        patched.setattr(export_operation, "writing", overtaken)
+        for _ in range(2):
+            with Ledger.open(ledger.place, mode="read") as reader:
+                lay_under(reader, folder=None)
+                with pytest.raises(Unavailable) as refused:
+                    export_parquet(reader, lake, now_us=NOW_US)
+            assert refused.value.code == "archive-missing"
+            assert Lake.open(lake).manifest == whole
+
+
+def test_rows_that_leave_while_they_are_checked(ledger: Ledger, tmp_path: Path) -> None:
+    """No check that saw half of them calls it damage."""
+    archived(ledger, tmp_path / "archive", before_us=JUNE_US)
+    left: list[bool] = []
+
+    def leave(done: int, of: int) -> None:
+        with Ledger.open(ledger.place, mode="append") as other:
+            left.append(archived(other, tmp_path / "archive").done)
+
+    with Ledger.open(ledger.place, mode="read") as reader, pytest.raises(Unavailable) as busy:
+        verify(reader, now_us=NOW_US, laid=lay_under(reader, folder=None), progress=leave)
+    assert left[0]
+    assert (busy.value.code, busy.value.hint) == ("ledger-busy", "run the command again")
+    assert verified(ledger).ok
 
 
 def test_evidence_told_again_is_not_counted_twice(ledger: Ledger, tmp_path: Path) -> None:

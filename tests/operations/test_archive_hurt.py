@@ -104,6 +104,8 @@ def test_killed_at_a_step(filled: Path, tmp_path: Path, step: str, left: bool) -
             ledger, before_us=JUNE_US, folder=folder, done=True, now_us=NOW_US, writer="box.archive"
         )  # fmt: skip
         assert again.done is not left
+        over = [] if left else [folder / ("archive-0001.partial" if "file" in step else "archive-0001")]
+        assert [Path(problem.where) for problem in again.problems] == over
     with Ledger.open(place, mode="read") as ledger:
         laid = lay_under(ledger, folder=None)
         assert laid.is_whole

@@ -12,9 +12,11 @@ from gpuledger.ledger.laying import lay_under
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.archive import Archive
 from gpuledger.model.checks import Verdict
+from gpuledger.model.lake import MANIFEST
 from gpuledger.model.rows import DriverRecord, Sighting
 from gpuledger.operations.archive import archive
 from gpuledger.operations.explain import explain
+from gpuledger.operations.export_parquet import export_parquet
 from gpuledger.operations.usage import usage
 from gpuledger.operations.verify import verify
 from gpuledger.reports import usage_report
@@ -55,5 +57,16 @@ def test_the_owner_archives_and_the_application_cannot(postgres: Any, tmp_path: 
         assert {check.verdict for check in whole.checks} == {Verdict.OK}
         assert ledger.count(Sighting) == looks
         assert explain(ledger, row.ref, meter="gpu.context", since_us=MAY_US, until_us=NOW_US, now_us=NOW_US).children
+    for reads in (
+        lambda ledger, laid: verify(ledger, now_us=NOW_US, laid=laid),
+        lambda ledger, _: export_parquet(ledger, tmp_path / "lake", now_us=NOW_US),
+    ):  # the next connection would not have the archive under it: a shorter answer, or damage that is none
+        with Ledger.open(place, mode="read") as ledger:
+            laid = lay_under(ledger, folder=None)
+            assert postgres.cut(place) == 1
+            with pytest.raises(Unavailable) as cut:
+                reads(ledger, laid)
+            assert cut.value.code == "ledger-unreachable"
+    assert not (tmp_path / "lake" / MANIFEST).exists()
     with Ledger.open(place, mode="append") as ledger, pytest.raises(Unavailable), ledger.mapped():
         ledger.connection.exec_driver_sql("DELETE FROM sighting")

@@ -56,8 +56,12 @@ def test_a_damaged_lake_is_not_metered(tmp_path: Path) -> None:
     plane = told(tmp_path / "a.db")
     exported(plane, tmp_path / "lake", 150)
     plane.ledger.close()
+    meter_lake(tmp_path / "lake")
     (tmp_path / "lake" / "workload_event" / "2026-07.parquet").write_bytes(b"PAR1")
     with pytest.raises(Corrupt, match=r"workload_event/2026-07\.parquet"):
+        meter_lake(tmp_path / "lake")  # though by the manifest's word nothing has changed
+    (tmp_path / "lake" / "workload_event" / "2026-07.parquet").unlink()
+    with pytest.raises(Corrupt, match="it is missing"):
         meter_lake(tmp_path / "lake")
     with pytest.raises(NotFound):
         meter_lake(tmp_path / "none")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -197,6 +197,28 @@ class Run:
     def undo(self) -> None:
         """Take the finished folder away: its rows did not leave."""
         shutil.rmtree(self._folder / self.name, ignore_errors=True)
+
+
+def left_over(folder: Path, ledger: str, known: Collection[str]) -> Iterator[tuple[Path, str]]:
+    """Folders of runs of a ledger that came to no end, and what left them.
+
+    Args:
+        folder: the archive's.
+        ledger: its name, as manifests have it.
+        known: the folders of runs that it names.
+    """
+    for path in sorted(folder.glob("archive-*")):
+        if path.name in known or not _RUN.fullmatch(path.name):
+            continue
+        if path.suffix == ".partial":
+            yield path, "a run that was killed while it wrote left it"
+            continue
+        try:
+            manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(manifest, dict) and manifest.get("ledger") == ledger:
+            yield path, "a run that was cut before its rows left wrote it"
 
 
 def _read(path: Path, kind: Kind) -> Iterator[list[tuple[Any, ...]]]:

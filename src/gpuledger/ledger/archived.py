@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
@@ -20,8 +21,11 @@ from gpuledger.model.moments import iso
 from gpuledger.model.problem import Problem
 from gpuledger.model.rows import DriverRecord, Row, Sighting
 
+if TYPE_CHECKING:
+    from gpuledger.ledger.store import Ledger
+
 LAID = "archive_laid_under"
-"""In a connection's notes: whether the archived rows lie under its tables (:mod:`.laying`)."""
+"""In a connection's notes: of how many rows of the archive the files lie under its tables (:mod:`.laying`)."""
 
 
 _ENDS: dict[type[Row], str] = {DriverRecord: "ended_at_us", Sighting: "until_us"}
@@ -29,15 +33,20 @@ _ENDS: dict[type[Row], str] = {DriverRecord: "ended_at_us", Sighting: "until_us"
 
 
 def is_laid(connection: sa.Connection) -> bool:
-    """Whether the archived rows lie under the tables of this connection."""
-    return bool(connection.info.get(LAID))
+    """Whether the archived rows lie under the tables of this connection: all of them, also what left meanwhile."""
+    laid = connection.info.get(LAID, 0)
+    if not laid:
+        return False
+    cursor = bare_cursor(connection)
+    cursor.execute(f"SELECT COUNT(*) FROM {ARCHIVE.name}")  # noqa: S608 the schema's own name
+    ((count,),) = cursor.fetchall()
+    return bool(count == laid)
 
 
-def archived_until(connection: sa.Connection) -> int:
+def archived_until(ledger: Ledger) -> int:
     """Hours before this are closed for good, for their evidence left; 0 where none did, or where all lies under."""
-    if is_laid(connection):
-        return 0
-    return bound(bare_cursor(connection))
+    with ledger.mapped():
+        return 0 if is_laid(ledger.connection) else bound(bare_cursor(ledger.connection))
 
 
 def bound(cursor: DBAPICursor) -> int:

@@ -8,7 +8,7 @@ what is archived: nobody adds a row of the time that leaves unseen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from gpuledger.errors import Unavailable
 from gpuledger.ledger import appending
@@ -58,6 +58,14 @@ def drop(
                 if cursor.rowcount != wanted[kind]:
                     raise _overtaken(f"{cursor.rowcount} rows of {table} were there, of {wanted[kind]}")
         return appending.append_in_transaction(connection, archives, writer=writer, at_us=at_us)
+
+
+def dropped(ledger: Ledger, names: Collection[str]) -> bool:
+    """Whether rows left with any of these files, once nobody who drops is at work."""
+    engine = engine_of(ledger.connection)
+    locks = (appending.JUDGING, appending.LEAVING)
+    with ledger.mapped(), engine.transaction(ledger.connection, write=True, alone=locks):
+        return any(row.file_name in names for row in ledger.scan(Archive))
 
 
 def _came_meanwhile(ledger: Ledger, marks: Mapping[str, int], before_us: int) -> str:

@@ -7,12 +7,13 @@ an engine, never the store.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -35,6 +36,10 @@ RULE_READS: tuple[str, ...] = (
 )  # fmt: skip
 """The columns of an event that the rule reads."""
 
+_LEASE = "in-use"
+"""A file in the folder of what is put aside, locked while its process lives: one that is not is of a process that was
+killed, and whoever comes next to the same place takes it away."""
+
 _RELATIONS = ("metered_workload", "metered_mark", "metered_hour", "metered_beat", "metered_run", "metered_amount")
 
 
@@ -52,8 +57,11 @@ class Duck:
     def __init__(self, beside: Path | None = None, *, memory_mib: int = MEMORY_MIB, threads: int | None = None) -> None:
         module = parquet.duckdb()
         self._error = module.Error
-        with parquet.mapped(beside or Path(tempfile.gettempdir())):
-            self.folder = Path(tempfile.mkdtemp(prefix=parquet.ASIDE, dir=beside))
+        place = beside or Path(tempfile.gettempdir())
+        with parquet.mapped(place):
+            _remove_left(place)
+            self.folder = Path(tempfile.mkdtemp(prefix=parquet.ASIDE, dir=place))
+            self._lease = _lease(self.folder)
         wanted = {
             "memory_limit": f"{memory_mib}MiB",
             "threads": threads or min(THREADS, os.cpu_count() or 1),
@@ -67,7 +75,7 @@ class Duck:
             for setting in _SHORT_LIVED:
                 self._connection.execute(setting)
         except BaseException:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._let_go()
             raise
 
     def __enter__(self) -> Duck:
@@ -81,7 +89,11 @@ class Duck:
     def close(self) -> None:
         """Let go of the connection and of what was put aside."""
         self._connection.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._lease)
 
     def run(self, statement: str, bound: dict[str, Any] | None = None) -> Any:
         """Run a statement; its result has ``fetchall`` and ``fetchmany``.
@@ -168,6 +180,26 @@ class Duck:
         """The rule's second part: ``metered_run`` and ``metered_hour`` to ``metered_amount``."""
         self.clear("metered_amount")
         self.run(_bound(metered.parts()[1]))
+
+
+def _lease(folder: Path) -> int:
+    """Lock the lease of a folder; nobody ever sees it without."""
+    fresh = folder / f"{_LEASE}.new"
+    number = os.open(fresh, os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(number, fcntl.LOCK_EX)
+    fresh.rename(folder / _LEASE)
+    return number
+
+
+def _remove_left(place: Path) -> None:
+    """Take away what this user's killed processes left in a place."""
+    for each in place.glob(f"{parquet.ASIDE}*"):
+        with suppress(OSError):  # of another user, in use, or gone meanwhile
+            if each.is_symlink() or each.stat().st_uid != os.geteuid():
+                continue
+            with (each / _LEASE).open("rb") as lease:
+                fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(each)
 
 
 def _bound(statement: str) -> str:

@@ -128,16 +128,30 @@ class Lake:
         return True
 
     def look_over(self) -> None:
-        """Hash every file.
+        """Hash every file, and look for others.
 
         Raises:
-            Corrupt: ``lake-damaged``, which names the first file that is not what was exported.
+            Corrupt: ``lake-damaged``, with the first file that is not what was exported, or that nobody exported.
         """
         for file in self.manifest.files:
             path = self.folder / file.name
             with parquet.mapped(path):
                 if path.stat().st_size != file.size or parquet.digest_of(path) != file.sha256:
                     raise parquet.damaged(path, "it is not the file that was exported")
+        for name in self.strangers():
+            raise Corrupt(
+                "lake-damaged",
+                f"{self.folder / name} is no file of this lake, and other tools would count it",
+                hint=f"{_make(self.folder)}   (it was killed before it said so), or delete that file",
+            )
+
+    def strangers(self) -> list[str]:
+        """Parquet files in its folder that the manifest does not name: of a killed export, or from elsewhere."""
+        known = {file.name for file in self.manifest.files}
+        with parquet.mapped(self.folder):
+            found = [path.relative_to(self.folder) for path in self.folder.rglob("*.parquet")]
+        named = [path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts)]
+        return sorted(name for name in named if name not in known)
 
 
 def _make(folder: Path) -> str:

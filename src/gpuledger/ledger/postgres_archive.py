@@ -18,6 +18,9 @@ from gpuledger.ledger.postgres_tables import strangers
 
 _PREFIX = "archived_"
 
+HOLDS = "archive_on_this_connection"
+"""In a connection's notes: archived rows lie in its temporary tables, and go with it."""
+
 
 def refuse_to_drop(connection: sa.Connection) -> None:
     """Raise where the tables belong to another role.
@@ -55,6 +58,7 @@ def lay_under(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> dict
     cursor = bare_cursor(connection)
     cursor.execute("SELECT quote_ident(current_schema())")
     ((schema,),) = cursor.fetchall()
+    connection.info[HOLDS] = True
     for name, table in tables.items():
         columns = ", ".join(
             f"{each.name} {'INTEGER' if isinstance(each.type, sa.BigInteger) else 'TEXT'}" for each in table.columns

@@ -16,6 +16,9 @@ from gpuledger.ledger.places import Server
 REFUSED = "GL001"
 """The state that this program's own triggers raise."""
 
+OF_ONE_CONNECTION: set[str] = set()
+"""Names of the temporary relations that this process has made: one that is missing went with its connection."""
+
 RACES = ("23505", "40001", "40P01")
 """A key that another transaction has just added, a serialization failure, a deadlock."""
 
@@ -72,8 +75,8 @@ def error_for(place: Server, error: psycopg.Error) -> GpuledgerError | None:
         return Unavailable("ledger-memory", f"{place}: the server has not enough memory", hint="ask for less time")
     if state.startswith("53"):
         return Unavailable("ledger-busy", f"{place} takes no more connections: {said}", hint="try again later")
-    if state == "42P01" and 'relation "metered_' in said:
-        return unreachable(place, "the connection was cut, and with it what had been derived")  # temporary tables
+    if state == "42P01" and any(f'relation "{name}"' in said for name in OF_ONE_CONNECTION):
+        return unreachable(place, "the connection was cut, and with it what had been derived")
     if state in _BROKEN:
         return damaged(place, said)
     if state.startswith("XX"):

@@ -7,13 +7,14 @@ and read back; and only then do the rows go, in the transaction that says so in 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from gpuledger.errors import Corrupt, GpuledgerError, Misconfigured, Refused
-from gpuledger.ledger.archive_files import RowsHash, Run, Written
+from gpuledger.ledger.archive_files import RowsHash, Run, Written, left_over
 from gpuledger.ledger.archived import archived_until, still_here
-from gpuledger.ledger.dropping import drop
+from gpuledger.ledger.dropping import drop, dropped
 from gpuledger.ledger.engine import engine_of
 from gpuledger.ledger.kinds import KIND_OF
 from gpuledger.ledger.leaving import LEAVE, REASONS, Leaving
@@ -38,7 +39,7 @@ _UNWRITTEN = Missing("nothing was written")
 _BATCH = 20_000
 _EARLIEST_US = -(2**62)
 _BEFORE_COMMIT = ("archive-overtaken", "not-owner", "ledger-busy", "ledger-full", "ledger-permission")
-"""Errors after which it is certain that no row left: of a connection that was cut it is not."""
+"""Errors after which it is certain that no row left, though others may hold the locks for long."""
 
 
 def archive(
@@ -88,21 +89,26 @@ def archive(
         return ArchiveReport(done=False, before_us=bound_us, folder=where, leaving=(), staying=())
     _refuse_a_copy(ledger)
     marks = ledger.marks()
-    from_us = max(hour_floor(first_us), archived_until(ledger.connection))
+    from_us = max(hour_floor(first_us), archived_until(ledger))
     _refuse_unfinished(ledger, marks, from_us, bound_us, now_us=now_us)
     leaving = Leaving(ledger, bound_us, _months(first_us, bound_us), _unplaced(ledger, marks, bound_us))
     staying = tuple(
         StayingLine(rows_of=kind.kind, row_count=count, reason=REASONS[reason])
         for (kind, reason), count in leaving.staying.items()
     )
+    problems = [] if folder is None else _left_over(ledger, folder)
     if not done or folder is None:
         lines = tuple(_line(month, kind, _counted(leaving, kind, month)) for month, kind in _files(leaving))
-        return ArchiveReport(done=False, before_us=bound_us, folder=where, leaving=lines, staying=staying)
+        return ArchiveReport(
+            done=False, before_us=bound_us, folder=where, leaving=lines, staying=staying, problems=tuple(problems)
+        )
     _refuse_damaged(ledger)
     _refuse_different(ledger, from_us, bound_us, now_us=now_us)
     files = list(_files(leaving))
     if not files:
-        return ArchiveReport(done=False, before_us=bound_us, folder=where, leaving=(), staying=staying)
+        return ArchiveReport(
+            done=False, before_us=bound_us, folder=where, leaving=(), staying=staying, problems=tuple(problems)
+        )
     with Run(folder) as run:
         written: list[tuple[str, type[Row], Written]] = []
         for place, (month, kind) in enumerate(files, start=1):
@@ -123,10 +129,10 @@ def archive(
         try:
             drop(ledger, rows, marks=marks, writer=writer, at_us=now_us)
         except GpuledgerError as error:
-            if error.code in _BEFORE_COMMIT and not any(row.file_name in names for row in ledger.scan(Archive)):
+            if _surely_stayed(ledger, names, error):
                 run.undo()
             raise
-    root, problems = "", list[Problem]()
+    root = ""
     try:
         root = ledger.seal(now_us, writer=writer).root
     except GpuledgerError as error:  # the rows are gone all the same, and the next seal covers what says so
@@ -140,6 +146,32 @@ def archive(
         root=root,
         problems=tuple(problems),
     )
+
+
+def _surely_stayed(ledger: Ledger, names: Collection[str], error: GpuledgerError) -> bool:
+    """Whether nothing left with these files, and nothing can any more.
+
+    Where the connection was cut it is asked under the locks of the transaction that would have done it: the server may
+    still be at work, and holds them to its end. Where the server is away nobody can tell.
+    """
+    if error.code in _BEFORE_COMMIT:
+        return not any(row.file_name in names for row in ledger.scan(Archive))
+    with suppress(GpuledgerError):
+        return not dropped(ledger, names)
+    return False
+
+
+def _left_over(ledger: Ledger, folder: Path) -> list[Problem]:
+    """Folders of runs that did not come to their end, which somebody may delete."""
+    known = {row.file_name.partition("/")[0] for row in ledger.scan(Archive)}
+    return [
+        Problem(
+            code="archive-left-over",
+            message=f"{why}, and no row of the ledger names it: delete it, if no run writes at this moment",
+            where=str(path),
+        )
+        for path, why in left_over(folder, str(ledger.place), known)
+    ]
 
 
 def _refuse_a_copy(ledger: Ledger) -> None:

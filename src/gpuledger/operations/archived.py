@@ -23,15 +23,20 @@ _KINDS = frozenset(kind.row.kind for kind in KINDS)
 
 def archived_between(ledger: Ledger, since_us: int, until_us: int) -> list[Archive]:
     """What left of the time [since, until) and does not lie under this reading."""
-    if is_laid(ledger.connection) or since_us >= archived_until(ledger.connection):
+    if _is_laid(ledger) or since_us >= archived_until(ledger):
         return []
     return [row for row in ledger.scan(Archive) if row.first_us < until_us and row.last_us >= since_us]
+
+
+def _is_laid(ledger: Ledger) -> bool:
+    with ledger.mapped():
+        return is_laid(ledger.connection)
 
 
 def holding(ledger: Ledger, ref: str) -> list[Archive]:
     """What left and may hold the row behind a reference that the ledger does not have; nothing where it has it."""
     parts = _REF.fullmatch(ref)
-    if parts is None or parts[1] not in _KINDS or is_laid(ledger.connection):
+    if parts is None or parts[1] not in _KINDS or _is_laid(ledger):
         return []
     try:
         ledger.get(ref)

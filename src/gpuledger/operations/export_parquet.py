@@ -61,6 +61,7 @@ def export_parquet(
     with writing(folder):
         before = Lake.open_if_there(folder, is_writer=True)
         with ledger.snapshot():
+            _refuse_archived(ledger, _window(since_us, until_us), tables)  # what left since it was looked at
             if before is not None:
                 _refuse_another_ledgers(ledger, before)
             return _Export(ledger, folder, before, now_us=now_us).run(
@@ -172,7 +173,7 @@ class _Export:
             (self._folder / name).unlink(missing_ok=True)
         return ExportReport(
             place=str(self._folder), manifest=manifest, written=tuple(self._written), kept=self._kept,
-            removed=tuple(self._removed),
+            removed=tuple(self._removed), strangers=tuple(Lake(self._folder, manifest).strangers()),
         )  # fmt: skip
 
     @staticmethod

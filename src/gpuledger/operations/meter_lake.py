@@ -61,6 +61,7 @@ def meter_lake(
         if check:
             lake.look_over()
         _refuse_part(lake)
+        lake.paths(*_READ)  # also where nothing has changed by the manifest's word
         until_us = _until(lake.manifest, now_us)
         digest = _digest(lake.manifest, until_us)
         standing = lake.manifest.of(DERIVED)

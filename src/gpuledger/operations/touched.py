@@ -50,7 +50,7 @@ def touched(ledger: Ledger, passes: Iterable[Pass], marks: Mapping[str, int]) ->
     looks = ledger.scan(Watch, after=seen_marks, upto=marks)
     hours |= dirty_hours(row for row in looks if row.source != HEARTBEATS)
     hours |= dirty_hours(_renamed(ledger, ledger.scan(ProcessIdentity, after=seen_marks, upto=marks), marks))
-    closed_us = archived_until(ledger.connection)
+    closed_us = archived_until(ledger)
     closed = {hour for hour in hours if hour < closed_us}
     return hours - closed, closed
 

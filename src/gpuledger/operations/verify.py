@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from gpuledger.errors import Unavailable
 from gpuledger.ledger import sums
 from gpuledger.ledger.archived import archived_until
 from gpuledger.ledger.laying import Laid, months_of
@@ -48,7 +49,11 @@ def verify(
         now_us: the time of the report.
         kept_root: a root printed earlier and kept elsewhere, which must be among the seals; may be empty.
         progress: called with days done and days in all.
+
+    Raises:
+        Unavailable: ``ledger-busy`` where rows left for an archive while the checks ran.
     """
+    left = ledger.count(Archive) if laid is None else len(laid.archives)
     checks = [*_stored(ledger, kept_root), *_archived(ledger, laid)]
     if not any(check.verdict is Verdict.DAMAGED for check in checks):
         checks.append(_derived_again(ledger, progress, laid, now_us=now_us))
@@ -61,6 +66,11 @@ def verify(
                 sentence="the rows themselves are damaged, so deriving from them would prove nothing",
             )
         )
+    if ledger.count(Archive) != left:
+        raise Unavailable(
+            "ledger-busy", f"rows of {ledger.place} left for an archive while they were checked",
+            hint="run the command again",
+        )  # fmt: skip
     return VerifyReport(
         ledger=str(ledger.place),
         at_us=now_us,
@@ -101,7 +111,7 @@ def _archived(ledger: Ledger, laid: Laid | None) -> list[Check]:
     if laid is not None and laid.is_whole:
         sentence = f"{gone} of {months_of(archives)} are in the archive as they left, and under all checks"
         return [_check("archived-rows", sentence, [])]
-    absent = archives if laid is None else laid.missing
+    absent, folder = (archives, "") if laid is None else (laid.missing, laid.folder)
     return [
         Check(
             name="archived-rows",
@@ -109,7 +119,7 @@ def _archived(ledger: Ledger, laid: Laid | None) -> list[Check]:
             sentence=f"{gone} of {months_of(archives)} left for an archive that is not here: the hashes of their links "
             "are checked as a chain and not over their rows, and hours before "
             f"{iso(max(row.before_us for row in archives))} are not derived again",
-            findings=tuple(f"{row.file_name} is not in {row.folder}" for row in absent[:_MOST_FINDINGS]),
+            findings=tuple(f"{row.file_name} is not in {folder or row.folder}" for row in absent[:_MOST_FINDINGS]),
             hint="gpuledger verify --archive FOLDER",
         )
     ]
@@ -121,7 +131,7 @@ def _derived_again(
     """Derived = recorded + corrections, for every recorded hour whose evidence can be read."""
     passes = list(ledger.scan(Pass))
     marks = seen_by(passes)
-    closed_us = archived_until(ledger.connection)
+    closed_us = archived_until(ledger)
     parts = [] if laid is None or not laid.is_whole else _closed_parts(laid.archives, passes)
     parts.append((parts[-1][1] if parts else closed_us or -_LAST_US, _LAST_US, marks))
     findings: list[str] = []
@@ -195,7 +205,8 @@ def _with_processes(ledger: Ledger, spans: Iterable[tuple[int, int]]) -> list[tu
     History that only reserves may reach back for decades.
     """
     first_us, last_us = ledger.span_of((DriverRecord, Sighting, Watch))
-    recorded = sums.hours_of(ledger.connection, [meter.name for meter in METERS if meter not in RESERVED_METERS])
+    with ledger.mapped():
+        recorded = sums.hours_of(ledger.connection, [meter.name for meter in METERS if meter not in RESERVED_METERS])
     signs = [each for each in (first_us, last_us, *recorded) if not isinstance(each, Missing)]
     if not signs:
         return []
@@ -206,12 +217,13 @@ def _with_processes(ledger: Ledger, spans: Iterable[tuple[int, int]]) -> list[tu
 
 def _positive(ledger: Ledger) -> Check:
     """No key of any meter adds up to less than nothing."""
-    findings = [
-        f"{meter} {iso(hour_us)} {host} {device} {subject}: {total}"
-        for meter, hour_us, host, device, subject, total in sums.negative_sums(ledger.connection)
-    ]
     known = {meter.name for meter in METERS}
-    findings += [f"unknown meter {name}" for name in sums.recorded_meters(ledger.connection) if name not in known]
+    with ledger.mapped():
+        findings = [
+            f"{meter} {iso(hour_us)} {host} {device} {subject}: {total}"
+            for meter, hour_us, host, device, subject, total in sums.negative_sums(ledger.connection)
+        ]
+        findings += [f"unknown meter {name}" for name in sums.recorded_meters(ledger.connection) if name not in known]
     return _check("sums-not-negative", "record + corrections of every key is 0 or more, of a known meter", findings)
 
 

@@ -48,7 +48,7 @@ def differences(
         whose = {subject: read.workloads_of(subject) for subject in {key[4] for key in found}}
     for key, more in sorted(found.items()):
         meter, hour_us, host, device, subject = key
-        if finality.is_final(hour_us) and set(whose[subject]) & _late(ledger, finality, hour_us, seen, late):
+        if set(whose[subject]) & _late(ledger, finality, hour_us, seen, late, now_us):
             continue
         yield (
             f"{meter} {iso(hour_us)} {host} {device} {', '.join(whose[subject])}: derived again it differs by {more:+d}"
@@ -84,11 +84,15 @@ def _against(recorded: Iterator[tuple[str, int, str, str, str, int]], told: dict
 
 
 def _late(
-    ledger: Ledger, finality: Finality, hour_us: int, seen: Mapping[str, int], known: dict[int, set[str]]
+    ledger: Ledger, finality: Finality, hour_us: int, seen: Mapping[str, int], known: dict[int, set[str]], now_us: int
 ) -> set[str]:
-    """Workloads of which passes saw events, or heartbeats, only once the hour was final."""
+    """Workloads of which passes saw events, or heartbeats, only once the hour was final; by their own clocks.
+
+    What a pass by a clock ahead of this one took for late is booked by the next.
+    """
     if hour_us not in known:
-        before = finality.marks_at(hour_us)
+        is_final = finality.is_final(hour_us)
+        before = finality.marks_at(hour_us) if is_final else finality.seen_before(now_us + 1)
         with reading(ledger, seen) as read:
             read.want_unseen(before)
             read.want_heard(before, until_us=hour_us + HOUR_US)
