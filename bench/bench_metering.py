@@ -179,7 +179,7 @@ def _transitions(folder: Path, words: argparse.Namespace, result: dict[str, Any]
     """Transitions through the library against the same rows by bare statements into the ledger's own table."""
     singles, batches = 2000 // words.by, 20_000 // words.by
     for name, count, at_once, least in (("single", singles, 1, LEAST_SINGLE), ("batch", batches, 1000, LEAST_BATCH)):
-        transitions = reserved_world.transitions(count)
+        transitions = reserved_world.transitions(count, devices=min(1000, count // 4))  # whole lives
         place, bare = folder / "transitions.db", folder / "bare.db"
         for each in (place, bare):
             for suffix in ("", "-wal", "-shm"):

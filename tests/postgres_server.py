@@ -11,6 +11,8 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
+from contextlib import suppress
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -51,7 +53,7 @@ class Server:
     """One server, running from the start; ``is_durable``: it syncs each commit, as those of tests do not."""
 
     def __init__(self, folder_of_programs: Path, *, is_durable: bool = False) -> None:
-        self._programs = folder_of_programs
+        self.programs = folder_of_programs
         self._user = _NOBODY if os.geteuid() == 0 else None
         self.folder = Path(tempfile.mkdtemp(prefix="gpuledger-postgres-"))
         self.port = _free_port()
@@ -85,11 +87,11 @@ class Server:
         """Where a database is reached as a role."""
         return f"postgresql://{role}:{_QUOTED}@127.0.0.1:{self.port}/{database}"
 
-    def new_database(self) -> str:
-        """The name of a new, empty database that the owner's role owns."""
+    def new_database(self, template: str = "template0") -> str:
+        """The name of a new database that the owner's role owns: empty, or a copy of another."""
         name = f"ledger_{next(self._numbers)}"
         with self.superuser() as connection:
-            connection.execute(f"CREATE DATABASE {name} OWNER {OWNER} TEMPLATE template0 STRATEGY file_copy")
+            connection.execute(f"CREATE DATABASE {name} OWNER {OWNER} TEMPLATE {template} STRATEGY file_copy")
         return name
 
     def new_ledger(self) -> str:
@@ -123,6 +125,14 @@ class Server:
         """Start it, and wait until it answers."""
         self._run("pg_ctl", "start", "--wait", "--pgdata", str(self._cluster), "--log", str(self.folder / "log"))
 
+    def wait(self) -> None:
+        """Wait until it answers again, after one of its processes was killed."""
+        for _ in range(100):
+            with suppress(psycopg.OperationalError), self.superuser():
+                return
+            time.sleep(0.1)
+        raise RuntimeError("the server does not come back")
+
     def stop(self, mode: str = "fast") -> None:
         """Stop it: ``fast`` cuts every connection, ``immediate`` is a crash."""
         self._run("pg_ctl", "stop", "--wait", "--mode", mode, "--pgdata", str(self._cluster))
@@ -134,7 +144,7 @@ class Server:
 
     def _run(self, program: str, *words: str) -> None:
         done = subprocess.run(
-            [str(self._programs / program), *words],
+            [str(self.programs / program), *words],
             user=self._user, group="nogroup" if self._user else None, extra_groups=[] if self._user else None,
             cwd=self.folder, env={**os.environ, "LC_ALL": "C"}, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE if program == "initdb" else subprocess.DEVNULL,

@@ -80,6 +80,8 @@ def test_a_wrong_value_beside_an_absent_one_is_found(make) -> None:
         CODECS[DriverRecord].encode(rows)
     with pytest.raises(TypeError, match=r"driver_record\.gpu_percent cannot hold"):
         CODECS[DriverRecord].encode([make.driver(gpu_percent=None), make.driver(gpu_percent=Missing("x"))])
+    with pytest.raises(TypeError, match=r"driver_record\.gpu_percent cannot hold NoneType"):
+        CODECS[DriverRecord].encode([make.driver(gpu_percent=None)])
 
 
 @pytest.mark.parametrize(("odd", "what"), [("a\0b", "a NUL byte"), ("a\ud800b", "half of a letter")])

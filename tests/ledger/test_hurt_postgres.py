@@ -19,6 +19,7 @@ import pytest
 
 from gpuledger.errors import Refused, Unavailable
 from gpuledger.ledger import Ledger, verify_ledger
+from gpuledger.ledger.engine import bare_cursor
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.rows import DriverRecord, Pass, Row, Seal, UsageRecord, Watch
 from postgres_server import Server
@@ -68,6 +69,32 @@ def test_a_fault_that_the_caller_swallows_writes_nothing(postgres, place: str, m
         with pytest.raises(Unavailable):
             ledger.append_made(judge, writer="w", at_us=2)
         assert (ledger.marks(), ledger.count(Watch)) == ({}, 0)
+
+
+def test_what_is_asked_of_the_connection_itself_is_told_as_well(postgres, place: str) -> None:
+    """Whoever asks without a method of the ledger: what leaves it is an error that people meet, not a bug."""
+
+    def ask() -> None:
+        with Ledger.open(place, mode="read") as ledger:
+            cut(postgres, place)
+            bare_cursor(ledger.connection).execute("SELECT count(*) FROM link")
+
+    with pytest.raises(Unavailable) as caught:
+        ask()
+    assert caught.value.code == "ledger-unreachable"
+
+
+def test_an_error_told_inside_a_transaction_is_the_one_that_is_heard(postgres, place: str) -> None:
+    """Closing the ledger afterwards fails by no other."""
+
+    def ask() -> None:
+        with Ledger.open(place, mode="read") as ledger, ledger.snapshot():
+            cut(postgres, place)
+            ledger.count(Watch)
+
+    with pytest.raises(Unavailable) as caught:
+        ask()
+    assert caught.value.code == "ledger-unreachable"
 
 
 def test_an_idle_connection_that_was_cut_is_opened_again(postgres, place: str, make) -> None:

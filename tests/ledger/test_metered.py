@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from control_plane import ControlPlane
 from gpuledger.ledger.metered import parts, rule
-from gpuledger.ledger.reserved import Reading, make_relations
+from gpuledger.ledger.reserved import Reading, make_relations, reading
 from gpuledger.model.moments import HOUR_US
 
 EVERY_STORE = True
@@ -30,4 +30,20 @@ def test_the_parts_are_the_rule(new_place) -> None:
         read.cursor.execute(rule(), {"until_us": plane.at(6)})
         assert sorted(read.cursor.fetchall()) == apart
     assert len(apart) > 8
+    plane.ledger.close()
+
+
+def test_who_is_heard_again_is_asked_by_what_stood_then(new_place) -> None:
+    """A stop that is told while a pass looks is beyond its marks: what ran until the heartbeat is asked for all the
+    same, for the next pass asks from the stop on."""
+    plane = ControlPlane(new_place("plane.db"))
+    plane.run("a", 0, None, plane.placement())
+    plane.beat(1)
+    seen = plane.ledger.marks()
+    plane.beat(4)
+    marks = plane.ledger.marks()
+    plane.tell("a", "stopped", Fraction(9, 2))
+    with reading(plane.ledger, marks) as read:
+        read.want_heard(seen, until_us=plane.at(5))
+        assert read.wanted() == {"a"}
     plane.ledger.close()

@@ -32,6 +32,17 @@ def test_workloads_are_those_with_new_events_or_holds(ledger: Ledger, make) -> N
     assert not nothing.has_policy
 
 
+def test_new_placements_are_told_by_their_keys(ledger: Ledger, make) -> None:
+    """Whether or not any event names them yet."""
+    ledger.append([make.placement(1)], writer="b.one", at_us=1)
+    seen = ledger.marks()
+    assert since(ledger, seen).placements == frozenset()
+    fresh = [make.placement(2), make.placement(3)]
+    ledger.append(fresh[:1], writer="b.one", at_us=2)
+    ledger.append(fresh[1:], writer="c.two", at_us=2)
+    assert since(ledger, seen).placements == {row.placement for row in fresh}
+
+
 def test_what_comes_late_can_change_time_before(ledger: Ledger, make) -> None:
     """An event for time before, or any correction; nothing that lies after, and nothing that was seen."""
     ledger.append([make.event(1, at_us=50)], writer="b.one", at_us=1)

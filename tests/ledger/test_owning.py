@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
+from broken_line import Line
 from gpuledger.errors import GpuledgerError, Misconfigured, Unavailable
 from gpuledger.ledger import Ledger, appending, migrations, postgres, verify_ledger
 from gpuledger.ledger.engine import Opened
@@ -85,6 +86,24 @@ def test_every_earlier_version_is_brought_up_to_date(own_place: Path | Server, m
             at_us=2,
         )
         ledger.seal(3, writer="box.agent")
+        assert verify_ledger(ledger) == []
+
+
+@pytest.mark.parametrize("said", ["COMMENT ON TABLE link", "GRANT INSERT", "COMMIT\0"])
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_cut_in_the_middle_the_earlier_version_stands(postgres, make, version: int, said: str) -> None:
+    """All or nothing; the error says what to type next, and the same again ends well."""
+    place = Server(postgres.url(OWNER, postgres.new_database()))
+    later = tuple(kind for since, kinds in KINDS_SINCE.items() if since > version for kind in kinds)
+    rows = [row for row in [make.archive(), *make.one_of_each()] if not isinstance(row, later)]
+    ledger_of(version, place, rows)
+    with Line(postgres, said) as line, pytest.raises(Unavailable) as cut:
+        bring_up_to_date(Server(line.through(place.url)), applications=[APPLICATION])
+    assert cut.value.code == "ledger-unreachable"
+    assert "run the same again" in cut.value.hint
+    assert bring_up_to_date(place).before == version
+    with Ledger.open(place, mode="append") as ledger:
+        assert [ledger.count(type(row)) for row in rows] == [1] * len(rows)
         assert verify_ledger(ledger) == []
 
 

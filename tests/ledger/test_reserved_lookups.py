@@ -19,7 +19,7 @@ def test_events_along_time_and_records_of_hours(new_place) -> None:
         assert isinstance(read.next_event(plane.at(4)), Missing)
         assert read.event_after(plane.at(0), 2) == plane.at(3)
         assert isinstance(read.event_after(plane.at(0), 3), Missing)
-        assert read.sources() == {"cp"}
+        assert read.sources() == {"cp": False}
         (subject,) = {event.subject for event in read.events("a")}
         assert read.workloads_of(subject) == ["a"]
         assert [row[5] for row in read.recorded(plane.at(1), plane.at(2))] == [3600]

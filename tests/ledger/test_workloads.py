@@ -80,13 +80,17 @@ def test_the_last_claim_is_what_a_move_takes(told: Ledger) -> None:
     }
 
 
-@pytest.mark.parametrize("devices", [{"GPU-y"}, {"GPU-y", *(f"GPU-{n}" for n in range(20))}], ids=["few", "many"])
-def test_placements_are_found_by_their_devices(told: Ledger, devices: set[str]) -> None:
+@pytest.mark.parametrize("others", [0, workloads.FEW - 1], ids=["one", "few"])
+def test_placements_are_found_by_their_devices(told: Ledger, others: int) -> None:
     """Whole names only, however many are asked for."""
+    devices = {"GPU-y", *(f"GPU-{n}" for n in range(others))}
     assert [row.placement for row in workloads.placements_on(told.connection, devices)] == [Y.placement]
     assert workloads.placements_on(told.connection, {"GPU-", "x"}) == []
     assert len(workloads.placements_on(told.connection, {"GPU-x"})) == 2
     assert workloads.placement_rows(told.connection, [X.placement, "?"]) == [X]
+    every = workloads.every_placement(told.connection)
+    assert {row.placement for row in every} >= {X.placement, Y.placement}
+    assert len(every) == told.count(PlacementRow)
 
 
 def test_who_may_hold_a_placement(told: Ledger) -> None:

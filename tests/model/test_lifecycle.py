@@ -106,6 +106,7 @@ def test_a_placement_key_is_of_all_of_it() -> None:
         ({"user": "x" * 513}, "bad-transition"),
         ({"at_us": -1}, "bad-transition"),
         ({"at_us": 1.5}, "bad-transition"),
+        ({"at_us": 253_402_300_799_000_000}, "bad-transition"),
         ({"labels": (("b", "1"), ("a", "2"))}, "bad-transition"),
         ({"labels": (("a", "1"), ("a", "2"))}, "bad-transition"),
         ({"labels": (("a", "1\t"),)}, "bad-transition"),
@@ -137,9 +138,14 @@ def test_a_share_is_an_exact_fraction() -> None:
     """However it is typed."""
     assert parse_share("1/3") == Fraction(1, 3)
     assert parse_share("0.25") == Fraction(1, 4)
-    for text in ("half", "1/0", ""):
-        with pytest.raises(Misconfigured):
+    assert [parse_share(text) for text in (".5", "1.", "2.5e-1", " 1 ")] == [
+        Fraction(1, 2), Fraction(1), Fraction(1, 4), Fraction(1),
+    ]  # fmt: skip
+    for text in ("half", "1/0", "", ".", "nan", "1e999999999", "1/-4", "9" * 5000):
+        with pytest.raises(Misconfigured) as caught:
             parse_share(text)
+        assert caught.value.code == "bad-placement"
+        assert len(caught.value.message) < 100
 
 
 def test_an_event_without_an_id_has_one_of_its_content() -> None:

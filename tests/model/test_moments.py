@@ -35,7 +35,10 @@ def test_times_are_read_as_people_type_them(text: str, told: str) -> None:
     assert iso(parse_moment(text, now_us=NOW)) == told
 
 
-@pytest.mark.parametrize("text", ["", "soon", "2026-13", "2026-02-30", "25:00", "7 d", "-1h", "1.5h", "tomorrow"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "soon", "2026-13", "2026-02-30", "25:00", "7 d", "-1h", "1.5h", "tomorrow", "9999-12-31T23:59:59-12:00"],
+)
 def test_what_is_no_time_is_refused_with_examples(text: str) -> None:
     """The hint shows what can be typed."""
     with pytest.raises(Misconfigured) as refused:

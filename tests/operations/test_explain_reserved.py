@@ -66,6 +66,31 @@ def test_what_is_not_recorded_is_in_the_figure(plane) -> None:
     assert dict(told(plane, "team:nlp").figures)["seconds_not_recorded_yet"] == -1800
 
 
+def test_what_is_not_recorded_leads_to_its_transitions_too(plane) -> None:
+    """Before any pass, of what is still open, and of a part of an hour: the parts add up to the line."""
+    plane.run("c", Fraction(9, 2), None, plane.placement("n3"), user="bo", team="nlp")
+    plane.tell("b", "stopped", Fraction(3, 2), event_id="late")
+    tree = told(plane, "user:bo")
+    parts = [(child.title.partition(" ")[0], dict(child.figures)["seconds"]) for child in tree.children]
+    assert parts == [("record:", 3600), ("not", -1800), ("not", 1800)]
+    assert dict(tree.figures)["seconds"] == sum(seconds for _, seconds in parts) == 3600
+    for child in tree.children:
+        (placement, *events) = child.children
+        assert placement.refs[0].startswith("placement:")
+        assert events
+        assert all(event.refs[0].startswith("event:") for event in events)
+
+
+def test_a_record_that_the_window_cuts_is_not_counted_beside_its_part(plane) -> None:
+    """What the window holds of its hour is derived, and leads to the same transitions."""
+    tree = explain(
+        plane.ledger, "workload:b", meter="gpu.reserved", since_us=plane.at(0), until_us=plane.at(Fraction(3, 2)),
+        now_us=plane.at(5),
+    )  # fmt: skip
+    assert [dict(child.figures)["seconds"] for child in tree.children] == [1800]
+    assert dict(tree.figures)["seconds"] == 1800
+
+
 def test_what_is_no_line_is_refused(plane) -> None:
     """And a line that has nothing is not found."""
     with pytest.raises(Misconfigured, match="no line"):

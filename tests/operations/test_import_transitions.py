@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,54 @@ def test_a_query_goes_on_from_its_cursor(box, tmp_path: Path) -> None:
     assert run(query="SELECT workload, state, at, class FROM ev", cursor="").known == 3
     with pytest.raises(Misconfigured):
         run(cursor="nothing")
+
+
+@pytest.mark.parametrize("as_of", [4, 601])
+def test_a_time_that_cannot_be_is_refused_before_anything_is_written(run, box, as_of: float) -> None:
+    """Nobody has told all of the future, nor was all told before the last of it."""
+    with pytest.raises(Misconfigured) as caught:
+        run(line(box, "w", "running", 1, **{"class": "L4"}), line(box, "v", "pending", 5), as_of=as_of)
+    assert (caught.value.code, box.ledger.marks()) == ("bad-as-of", {})
+    assert caught.value.hint
+
+
+def test_sources_with_nothing_new_are_heard_with_the_query(box, tmp_path: Path) -> None:
+    """The cursor gives the last rows alone: what the others left open runs on as well. A cursor of an older version,
+    which knew no sources, is not gone on from."""
+    place = tmp_path / "cp.db"
+    query = "SELECT n, workload, state, at, class, source FROM ev"
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute("CREATE TABLE ev (n INTEGER, workload, state, at, class, source)")
+        rows = [(n, f"w{n}", "running", iso(box.at(n)), "L4", f"p{n}") for n in (1, 2)]
+        connection.executemany("INSERT INTO ev VALUES (?, ?, ?, ?, ?, ?)", rows)
+        connection.commit()
+
+    def opened() -> Ledger:
+        return Ledger.open(box.place, mode="append")
+
+    def run(minute: float) -> HistoryReport:
+        lines, reached = read_query(
+            opened, query, database=f"sqlite:///{place}", cursor="n", source="cp", keep_going=False
+        )
+        return import_transitions(
+            opened, lines, path="the query", source="cp", as_of_us=box.at(minute), now_us=box.at(minute),
+            writer="box.import", reached=(query, "n", reached),
+        )  # fmt: skip
+
+    def heard() -> dict[str, float]:
+        beats = [row for row in box.ledger.scan(Watch) if row.method == "heartbeat"]
+        return {row.host: max(each.until_us for each in beats if each.host == row.host) for row in beats}
+
+    assert run(60).rows_read == 2
+    assert run(90).rows_read == 1
+    assert heard() == dict.fromkeys(("cp", "p1", "p2"), box.at(90))
+    (newest,) = [row for row in box.ledger.scan(Watch) if row.method == "sql" and row.since_us == box.at(90)]
+    old = json.loads(newest.detail)
+    assert old.pop("sources") == ["cp", "p1", "p2"]
+    older = replace(newest, writer="", number=0, since_us=box.at(95), until_us=box.at(95), detail=json.dumps(old))
+    box.ledger.append([older], writer="box.import", at_us=box.at(95))
+    assert heard() == dict.fromkeys(("cp", "p1", "p2"), box.at(90))
+    assert (run(120).added, heard()) == (0, dict.fromkeys(("cp", "p1", "p2"), box.at(120)))
 
 
 def test_progress_is_told(run, box) -> None:

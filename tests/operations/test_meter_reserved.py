@@ -151,6 +151,39 @@ def test_a_late_placement_is_inserted_at_any_age(plane) -> None:
     agrees(plane, 81)
 
 
+def test_a_late_placement_may_begin_before_all_that_was_covered(plane) -> None:
+    """The hours before it stand ready as new ones: they are booked once, with those that were without a placement;
+    those that were not running are late."""
+    plane.run("b", 1, None, plane.placement("n2"))
+    plane.tell("a", "running", 4)
+    plane.meter(6)
+    plane.tell("a", "running", Fraction(1, 4), plane.placement("n4"))
+    report = plane.meter(60)
+    hours = {hour: seconds for (hour, workload, _), seconds in plane.held().items() if workload == "a"}
+    assert (hours[0], hours[4], hours[5], 1 in hours, 3 in hours) == (2700, 3600, 3600, False, False)
+    assert sum(hours.values()) == 2700 + 55 * 3600
+    assert report.late == 3
+    assert not plane.meter(60).records
+    agrees(plane, 60)
+
+
+def test_history_and_a_late_placement_meet_in_one_hour(plane) -> None:
+    """Declared time stands ready at any age; what ran on without a placement is booked beside it, each once."""
+    plane.run("b", 0, None, plane.placement("n2"))
+    plane.tell("a", "running", Fraction(21, 2))
+    plane.meter(20)
+    plane.tell("a", "provisioning", 5, plane.placement("n4"), declared=True, user="bo")
+    plane.tell("a", "running", 5, declared=True, user="bo")
+    plane.tell("a", "booting", Fraction(41, 4), plane.placement("n5"), declared=True, user="bo")
+    plane.tell("a", "stopped", 12, declared=True, user="bo")
+    plane.meter(80)
+    held = {(hour, where): seconds for (hour, workload, where), seconds in plane.held().items() if workload == "a"}
+    assert held == {
+        **{(hour, "n4"): 3600 for hour in range(5, 10)}, (10, "n4"): 900, (10, "n5"): 1800, (11, "n5"): 3600,
+    }  # fmt: skip
+    agrees(plane, 80)
+
+
 def test_a_silent_controller_is_counted_to_its_last_beat(plane) -> None:
     """When it returns, what it missed is counted too; a stop it missed ends it where it says."""
     plane.run("a", 0, None, plane.placement())
@@ -380,6 +413,23 @@ def test_records_that_no_pass_tells_of_stand(plane) -> None:
         report = plane.meter(5, other, writer="box.meter")
         assert len(report.records) == 2
         assert other.count(UsageRecord) == 3
+
+
+@pytest.mark.parametrize("hour", [5, 10])
+def test_what_a_clock_ahead_took_for_late_is_booked_by_the_right_one(plane, hour) -> None:
+    """It had seen the stop, and its hours were final to it alone; a heartbeat that came back as well."""
+    plane.run("a", 0, None, plane.placement())
+    plane.run("b", 0, None, plane.placement("n2"), source="other")
+    plane.beat(1, source="other")
+    plane.meter(4)
+    plane.tell("a", "stopped", 1)
+    plane.beat(3, source="other")
+    assert plane.meter(60).late == 4
+    assert verify(plane.ledger, now_us=plane.at(hour)).checks[-2].findings == ()
+    report = plane.meter(hour)
+    assert sorted(row.delta for row in report.corrections) == [-3600, -3600, 3600, 3600]
+    assert all(row.evidence_count for row in report.corrections)
+    agrees(plane, 60)
 
 
 def test_a_pass_by_a_clock_behind_books_all_that_it_marks_as_seen(plane) -> None:

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import pytest
 
+from gpuledger.ledger import workloads
 from gpuledger.metering.lifecycles import OPEN, Stay
 from gpuledger.model.lifecycle import Placement, State, Transition
-from gpuledger.model.workload_rows import Hold
+from gpuledger.model.workload_rows import Hold, PlacementRow
 from gpuledger.operations.occupancy import Occupancy, follows
 from gpuledger.operations.transition import record_transitions
 
@@ -86,6 +87,47 @@ def test_what_others_wrote_is_caught_up_with(occupancy: Occupancy, box) -> None:
     assert occupancy.catch_up() == {"w"}
     assert beside(occupancy, box, "GPU-a", 35, None) == []
     assert occupancy.catch_up() == set()
+
+
+def test_after_a_few_devices_placements_are_known_and_not_asked_for(occupancy: Occupancy, box, monkeypatch) -> None:
+    """All are read once; those that others write, and those of this process, are known too."""
+    occupancy.watch({f"GPU-{number}" for number in range(workloads.FEW)}, box.at(0))
+    assert occupancy.watch({"GPU-x"}, box.at(0)) == {"GPU-x"}
+    new = Placement(class_name="L4", devices=("GPU-a", "GPU-z"), count=2, share=Fraction(1, 7))
+    told = [Transition(workload="o", event_id="p", state=State.PROVISIONING, at_us=box.at(30), source="ctl",
+                       placement=new)]  # fmt: skip
+    record_transitions(box.ledger, told, writer="box.other", now_us=box.at(60))
+    assert occupancy.catch_up() == {"o"}
+    for name in ("placements_on", "every_placement"):
+        monkeypatch.setattr(workloads, name, lambda *_: pytest.fail("asked again"))
+    occupancy.watch({"GPU-a", "GPU-z"}, box.at(0))
+    assert beside(occupancy, box, "GPU-a", 0, 20) == ["v", "w"]
+    assert beside(occupancy, box, "GPU-z", 30, None) == ["o"]
+    assert beside(occupancy, box, "GPU-a", 30, None) == ["w", "o"]
+    asked: list[object] = []
+    monkeypatch.setattr(workloads, "placement_rows", lambda *found: asked.append(found) or [])
+    mine = replace(new, share=Fraction(1, 9), devices=("GPU-m", "GPU-z"))
+    occupancy.tell({new.key: new, mine.key: mine})
+    assert asked == [], "what does not stand there is known not to"
+    occupancy.wrote("box.me", [replace(PlacementRow.of(mine), writer="box.me", number=1)])
+    occupancy.need([new.key, mine.key])
+    assert asked == []
+
+
+def test_a_placement_that_others_left_again_is_known_to_stand_there(occupancy: Occupancy, box) -> None:
+    """No event that is read names it any more, and it would be written a second time."""
+    occupancy.watch({f"GPU-{number}" for number in range(workloads.FEW + 1)}, box.at(50))
+    left, now = replace(HALF, machine="n1"), replace(HALF, machine="n2")
+    told = [
+        Transition(workload="o", event_id=f"{minute}", state=state, at_us=box.at(minute), source="ctl", placement=where)
+        for minute, state, where in (
+            (30, State.PROVISIONING, left), (40, State.STOPPED, None), (45, State.PROVISIONING, now),
+        )
+    ]  # fmt: skip
+    record_transitions(box.ledger, told, writer="box.other", now_us=box.at(60))
+    occupancy.catch_up()
+    occupancy.tell({left.key: left})
+    assert {left.key, now.key} <= occupancy.stored
 
 
 def test_an_unconfirmed_hold_counts_until_it_lapses_or_is_let_go(occupancy: Occupancy, box) -> None:

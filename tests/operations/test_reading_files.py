@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +28,24 @@ def test_a_dash_is_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     """`nvidia-smi ... | gpuledger import nvidia-smi -`."""
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"from a pipe\n")))
     assert read_text(Path("-"), hint=HINT) == "from a pipe\n"
+
+
+def test_a_closed_stdin_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python has no stdin at all where a shell said `<&-`."""
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(BadInput, match="stdin is closed") as refused:
+        read_text(Path("-"), hint=HINT)
+    assert (refused.value.code, refused.value.hint) == ("unreadable-file", "give the name of a file")
+
+
+def test_a_packed_file_is_told_with_what_unpacks_it(tmp_path: Path) -> None:
+    """Its bytes are no text, and which line that is helps nobody."""
+    path = tmp_path / "events.jsonl.gz"
+    path.write_bytes(gzip.compress(b"{}"))
+    with pytest.raises(BadInput, match="packed by gzip") as refused:
+        read_text(path, hint=HINT)
+    assert (refused.value.code, refused.value.line) == ("not-text", 0)
+    assert refused.value.hint.startswith(f"gunzip -c {path} | gpuledger")
 
 
 def test_stdin_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ EVERY_STORE = True
 
 
 def test_history_ends_with_itself_and_a_control_plane_lives(new_place) -> None:
-    """With the dump's own time where its import gives one."""
+    """With the dump's own time where its import gives one; who asks for what came after it gets that."""
     plane = ControlPlane(new_place("plane.db"))
     assert told_until(plane.ledger, now_us=plane.at(50)) == plane.at(50)
     plane.run("old", 0, 2, plane.placement(), declared=True, source="slurm")
@@ -18,6 +18,9 @@ def test_history_ends_with_itself_and_a_control_plane_lives(new_place) -> None:
     plane.beat(3, source="slurm")
     assert window(plane.ledger, since=None, until=None, now_us=plane.at(50), reserved=True) == (
         plane.at(0), plane.at(3),
+    )  # fmt: skip
+    assert window(plane.ledger, since=plane.at(9), until=None, now_us=plane.at(50), reserved=True) == (
+        plane.at(9), plane.at(50),
     )  # fmt: skip
     plane.run("live", 10, None, plane.placement("n2"))
     assert told_until(plane.ledger, now_us=plane.at(50)) == plane.at(50)

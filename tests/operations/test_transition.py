@@ -15,6 +15,7 @@ from gpuledger.model.outcomes import TransitionReport
 from gpuledger.model.rows import PolicyVersion, Watch
 from gpuledger.model.workload_rows import Hold, WorkloadEvent
 from gpuledger.operations.transition import heartbeat, record_transitions
+from gpuledger.operations.workload_memory import forget_memory
 
 EVERY_STORE = True
 
@@ -314,12 +315,43 @@ def test_two_controllers_cannot_both_take_the_last_device(told, box) -> None:
         )
 
 
+@pytest.mark.parametrize("afresh", [False, True])
+def test_a_late_event_is_of_whoever_had_the_workload_then(told, box, afresh: bool) -> None:
+    """What it does not say is as told of the time before it, and not as it was told last; nor does it depend on what
+    this process remembers: a restarted one writes the same."""
+    told(("w", "provisioning", 1, WHOLE), user="al", team="t")
+    told(("w", "stopped", 9))
+    told(("w", "provisioning", 20, OTHER), user="bo")
+    if afresh:
+        forget_memory(box.ledger)
+    told(("w", "running", 2, WHOLE))
+    told(("w", "running", 21))
+    told(("w", "stopped", 8), team="u")
+    told(("w", "stopped", 30))
+    texts = box.ledger.texts(None)
+    owners = {
+        (event.at_us - box.at(0)) // 60_000_000: (texts[event.subject].user, texts[event.subject].team)
+        for event in box.ledger.scan(WorkloadEvent)
+    }
+    assert owners == {
+        1: ("al", "t"), 2: ("al", "t"), 8: ("al", "u"), 9: ("al", "t"), 20: ("bo", "t"), 21: ("bo", "t"),
+        30: ("bo", "t"),
+    }  # fmt: skip
+
+
+def test_a_beginning_that_is_told_late_is_of_whoever_came_after_it(told, box) -> None:
+    """Nobody had it before."""
+    told(("w", "running", 5, WHOLE), imported=True, user="al")
+    told(("w", "provisioning", 1, WHOLE), imported=True)
+    assert {box.ledger.texts(None)[event.subject].user for event in box.ledger.scan(WorkloadEvent)} == {"al"}
+
+
 def test_a_heartbeat_is_a_watch_of_the_controller(box) -> None:
     """Each beat one row, told in the journal; a source without a name is none."""
     heartbeat(box.ledger, "ctl", writer="box.transition", at_us=box.at(1), interval_us=60_000_000)
     (beat,) = box.ledger.scan(Watch)
     assert (beat.source, beat.host, beat.method, beat.interval_ms) == ("controller", "ctl", "heartbeat", 60_000)
-    for source, interval_us in (("", 60_000_000), ("ctl", 5)):
+    for source, interval_us in (("", 60_000_000), ("x" * 513, 60_000_000), ("ctl", 5)):
         with pytest.raises(Misconfigured):
             heartbeat(box.ledger, source, writer="box.transition", at_us=1, interval_us=interval_us)
 

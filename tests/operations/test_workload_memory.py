@@ -75,7 +75,7 @@ def test_until_when_time_is_closed_is_asked_again_once_more_left(box, monkeypatc
         with Ledger.open(box.place, mode="append") as other:
             other.append([row], writer="box.b", at_us=1)
         memory.catch_up()
-        memory.teams_in_force(box.ledger, box.at(9))
+        memory.teams_in_force(box.at(9))
         return memory.archived_until()
 
     def event(workload: str) -> WorkloadEvent:
@@ -107,7 +107,7 @@ def test_until_when_time_is_closed_is_asked_again_once_more_left(box, monkeypatc
 def test_the_teams_in_force_are_those_of_the_newest_version_in_effect(box) -> None:
     """A version that is not in effect yet does not count; none lists none."""
     memory = Memory(box.ledger)
-    assert memory.teams_in_force(box.ledger, box.at(9)) == frozenset()
+    assert memory.teams_in_force(box.at(9)) == frozenset()
     for version, team, minute in ((1, "vision", 0), (2, "nlp", 60)):
         row = PolicyVersion(
             version=version, effective_from_us=box.at(minute), applied_at_us=box.at(1), document_hash=team,
@@ -115,5 +115,5 @@ def test_the_teams_in_force_are_those_of_the_newest_version_in_effect(box) -> No
         )  # fmt: skip
         box.ledger.append([row], writer="box.apply", at_us=1)
     memory.catch_up()
-    assert memory.teams_in_force(box.ledger, box.at(9)) == {"vision"}
-    assert memory.teams_in_force(box.ledger, box.at(61)) == {"nlp"}
+    assert memory.teams_in_force(box.at(9)) == {"vision"}
+    assert memory.teams_in_force(box.at(61)) == {"nlp"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpuledger.errors import BadInput, Misconfigured
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import parse_moment
-from gpuledger.model.policy import MATCH_FIELDS, HostOwner, UserOwner
+from gpuledger.model.policy import MATCH_FIELDS, HostOwner, PoolRule, UserOwner
 from gpuledger.sources import policy_file
 
 NOW_US = 1_790_000_000_000_000
@@ -27,6 +27,7 @@ owners:
   hosts:      {lab-3: {owner: prof-x, region: eu, pool: shared}}
 pools:
   shared: {source: kubelet, starts: allocated, replicas: 4}
+  strict: {release: confirmed}
 billing: {zone: Europe/Berlin}
 quotas:
   - {team: vision, class: "H100*", device_hours: 2000, per: month}
@@ -58,13 +59,13 @@ def test_whole_document_is_understood() -> None:
     }
     assert policy.namespaces == {"team-a": "vision"}
     assert policy.hosts == {"lab-3": HostOwner(owner="prof-x", region="eu", pool="shared")}
-    unused = [n for n, line in enumerate(WHOLE.split("\n"), 1) if line.partition(":")[0] in policy_file.KEPT]
-    assert [(problem.code, problem.where) for problem in problems] == [
-        ("policy-unused", f"site.yaml:{line}") for line in unused
-    ]
+    assert policy.pools == {"shared": PoolRule(source="kubelet"), "strict": PoolRule(is_release_confirmed=True)}
+    assert policy.pool_of("", "lab-3") == policy.pool_of("shared", "elsewhere") == "shared"
+    assert policy.pool_of("", "elsewhere") == ""
+    assert [(problem.code, problem.where) for problem in problems] == [("policy-unused", "site.yaml:11")] * 2
+    assert ["`starts`" in problems[0].message, "`replicas`" in problems[1].message] == [True, True]
     assert [(quota.name, quota.limit) for quota in policy.quotas] == [("vision", 2000)]
     assert policy.zone == "Europe/Berlin"
-    assert "`pools` is kept" in problems[0].message
 
 
 def test_effective_now_where_nothing_is_written() -> None:

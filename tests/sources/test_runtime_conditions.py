@@ -58,7 +58,12 @@ def test_one_workload_or_many(shape: str) -> None:
             "bad-condition",
         ),
         ('{"workload": "w", "conditions": [{"type": "Exited", "when": "2026-11-29"}]}', "bad-condition"),
-        ('{"workload": "w", "conditions": [{"type": "Running", "at": "2026-11-29", "share": "2"}]}', "bad-placement"),
+        ('{"workload": "w", "conditions": [{"type": "Running", "at": "2026-11-29T14:00:00"}]}', "zone-needed"),
+        ('{"workload": "w", "workload": "v", "conditions": []}', "bad-json"),
+        (
+            '{"workload": "w", "conditions": [{"type": "Running", "at": "2026-11-29T14:00:00Z", "share": "2"}]}',
+            "bad-placement",
+        ),
     ],
 )
 def test_what_is_not_understood_is_named(text: str, code: str) -> None:

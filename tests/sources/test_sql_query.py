@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.errors import GpuledgerError
+from gpuledger.errors import GpuledgerError, Misconfigured, Unavailable
 from gpuledger.sources import sql_query
 
 
@@ -53,6 +53,9 @@ def test_colons_of_the_query_are_no_parameters(url: str, after: int | None) -> N
         ("", "DELETE FROM ev", "", "bad-query"),
         ("", "SELECT * FROM ev", "n; DROP TABLE ev", "bad-cursor"),
         ("", "SELECT * FROM ev", "nothing", "bad-query"),
+        ("", "SELECT nothing(1)", "", "bad-query"),
+        ("", "SELECT n FROM ev a, ev b", "", "bad-query"),
+        ("", "SELECT n FROM ev WHERE (", "n", "bad-query"),
         ("no url", "SELECT 1", "", "bad-database"),
         ("sqlite:////nowhere/at/all.db", "SELECT 1", "", "database-unreachable"),
         ("sqlite://", "SELECT 1", "", "database-unreachable"),
@@ -65,6 +68,36 @@ def test_what_cannot_be_read_is_said(url: str, place: str, query: str, cursor: s
         sql_query.read(place or url, query, cursor=cursor)
     assert caught.value.code == code
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("after", [None, 2])
+def test_a_query_may_end_with_a_comment(url: str, after: int | None) -> None:
+    """What is asked around it stands on lines of its own."""
+    rows = sql_query.read(url, "SELECT n FROM ev -- all of them", cursor="n", after=after)
+    assert [row["n"] for row in rows] == ([1, 2, 3] if after is None else [2, 3])
+
+
+def test_what_is_wrong_with_the_database_is_not_the_query(tmp_path: Path) -> None:
+    """A file that is none, and one that somebody else has locked."""
+    place = tmp_path / "events.jsonl"
+    place.write_text('{"workload": "w"}\n' * 50)
+    with pytest.raises(Misconfigured) as caught:
+        sql_query.read(f"sqlite:///{place}", "SELECT 1 FROM ev")
+    assert caught.value.code == "bad-database"
+    busy = tmp_path / "busy.db"
+    with closing(sqlite3.connect(busy)) as connection:
+        connection.execute("CREATE TABLE ev (n)")
+        connection.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(Unavailable) as unavailable:
+            sql_query.read(f"sqlite:///{busy}?timeout=0", "SELECT n FROM ev")
+    assert unavailable.value.code == "database-unreachable"
+
+
+def test_each_database_has_a_driver_of_its_own() -> None:
+    """What helps is named for it."""
+    with pytest.raises(Unavailable) as caught:
+        sql_query.read("mysql://h/portal", "SELECT 1")
+    assert "pymysql" in caught.value.hint
 
 
 def test_nothing_is_changed_there(url: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -74,6 +75,11 @@ def test_placements_as_people_write_them(words: dict[str, object], expected: Pla
         (json.dumps(LINE | {"state": "runing"}), "unknown-state"),
         (json.dumps(LINE | {"at": "today"}), "bad-time"),
         (json.dumps(LINE | {"at": 1700000000}), "bad-time"),
+        (json.dumps(LINE | {"at": "9999-12-31T23:59:59-12:00"}), "bad-time"),
+        (json.dumps(LINE | {"at": "1960-01-01T00:00:00Z"}), "bad-time"),
+        (json.dumps(LINE | {"at": "2026-11-29T14:00:00"}), "zone-needed"),
+        (json.dumps(LINE | {"class": "L4", "share": "1e999999999"}), "bad-placement"),
+        (json.dumps(LINE)[:-1] + ', "workload": "v"}', "bad-json"),
         (json.dumps(LINE | {"class": "L4", "share": "0"}), "bad-placement"),
         (json.dumps(LINE | {"class": "L4", "share": "5/4"}), "bad-placement"),
         (json.dumps(LINE | {"class": "L4", "devices": 10_000}), "bad-placement"),
@@ -114,11 +120,32 @@ def test_rows_of_a_query_read_as_lines() -> None:
         parse_rows(rows, path="query", source="cp")
 
 
-def test_a_time_without_a_zone_is_utc() -> None:
-    """As everywhere; what is no time is refused."""
-    assert parse_at("2026-11-29 14:00:00") == parse_at(AT) == parse_at("2026-11-29T15:00:00+01:00")
-    with pytest.raises(Misconfigured):
-        parse_at(None)
+def test_a_time_without_a_zone_is_of_the_clock_that_was_declared() -> None:
+    """Nothing else says so: the local time of a machine read as UTC would be hours that nobody had."""
+    berlin = ZoneInfo("Europe/Berlin")
+    assert parse_at("2026-11-29T15:00:00+01:00") == parse_at(AT)
+    assert parse_at("2026-11-29 14:00:00", UTC) == parse_at("2026-11-29 15:00:00", berlin) == parse_at(AT)
+    assert parse_at(datetime(2026, 11, 29, 15), berlin) == parse_at(AT)  # noqa: DTZ001 as a database gives it
+    for text, zone, code in (
+        ("2026-11-29T14:00:00", None, "zone-needed"),
+        ("2026-10-25T02:30:00", berlin, "bad-time"),
+        ("2026-03-29T02:30:00", berlin, "bad-time"),
+        (None, None, "bad-time"),
+    ):
+        with pytest.raises(Misconfigured) as caught:
+            parse_at(text, zone)
+        assert caught.value.code == code
+        assert caught.value.hint
+    (found,) = parse(json.dumps(LINE | {"at": "2026-11-29T15:00"}), path="f", source="cp", zone=berlin).transitions
+    assert found.at_us == parse_moment(AT, now_us=0)
+
+
+def test_a_line_ends_with_a_line_feed_alone() -> None:
+    """JSON may hold what else ends a line to Python, as it stands: the error is the name's, and the number its own."""
+    text = json.dumps(LINE) + "\r\n" + json.dumps(LINE | {"user": "a\u2028b"}, ensure_ascii=False)
+    with pytest.raises(BadInput, match="user is") as caught:
+        parse(f"{text}\n", path="f", source="cp")
+    assert (caught.value.code, caught.value.line) == ("bad-transition", 2)
 
 
 def test_no_word_of_a_placement_is_no_placement() -> None:

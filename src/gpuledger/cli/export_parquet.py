@@ -11,6 +11,7 @@ from gpuledger.cli.archived import ArchiveOption, archive_under
 from gpuledger.cli.options import ConfigOption, FormatOption, Globals, LedgerOption, NowOption, QuietOption
 from gpuledger.cli.progress import progress
 from gpuledger.cli.session import Session
+from gpuledger.model.problem import Problem
 from gpuledger.operations.export_parquet import export_parquet
 from gpuledger.reports import lake_report
 
@@ -56,6 +57,12 @@ def command(
             tables=table or (),
             progress=step,
         )
+    session.problems(
+        [
+            Problem(code="not-of-the-lake", message="no export wrote it, and other tools would count it", where=name)
+            for name in report.strangers
+        ]
+    )
     session.answer(
         table=lambda: lake_report.export_to_table(report),
         as_json=lambda: lake_report.export_to_json(report),

@@ -50,6 +50,10 @@ def command(
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Leave broken lines out and tell them; else the first refuses all.")
     ] = False,
+    zone: Annotated[
+        str | None,
+        typer.Option("--zone", metavar="ZONE", help="Which clock times without a zone are of: UTC, Europe/Berlin."),
+    ] = None,
     ledger: LedgerOption = None,
     config: ConfigOption = None,
     format_: FormatOption = None,
@@ -70,10 +74,10 @@ def command(
     as_of_us = session.moment_or_none(as_of)
     reached = None
     if file is not None:
-        lines, path = read_lines(file, source=source, keep_going=keep_going), str(file)
+        lines, path = read_lines(file, source=source, keep_going=keep_going, zone=zone), str(file)
     else:
         lines, value = read_query(
-            session.append, sql, database=database, cursor=cursor, source=source, keep_going=keep_going
+            session.append, sql, database=database, cursor=cursor, source=source, keep_going=keep_going, zone=zone
         )
         path, reached = "the query", (sql, cursor, value)
         as_of_us = session.now_us if as_of_us is None else as_of_us

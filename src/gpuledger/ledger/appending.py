@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import chain
+from types import TracebackType
 from typing import ClassVar, Protocol, TypeVar
 
 import sqlalchemy as sa
@@ -22,6 +24,7 @@ from gpuledger.ledger.engine import MARK, Engine, answers, bare_cursor, engine_o
 from gpuledger.ledger.fresh_rows import Sorted, problems_of, sort_out, take_all
 from gpuledger.ledger.texts import TextBook
 from gpuledger.model.problem import Problem
+from gpuledger.model.quickly import quickly_made
 from gpuledger.model.row_kinds import ROWS
 from gpuledger.model.rows import Row
 
@@ -45,6 +48,7 @@ _TRIES = 20
 """How often an append begins anew that another writer's rows have overtaken."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
     """What one append did.
@@ -150,7 +154,7 @@ def append_made(
         raise ValueError("a writer needs a name, HOST.ROLE")
     beside = [JUDGING] if scopes else []
     alone = scopes or alone
-    with _undisturbed(), engine_of(connection).transaction(connection, write=True, alone=alone, beside=beside):
+    with _Undisturbed(), engine_of(connection).transaction(connection, write=True, alone=alone, beside=beside):
         rows = make()
         if rows is None:
             return None
@@ -159,20 +163,21 @@ def append_made(
     return appended
 
 
-@contextmanager
-def _undisturbed() -> Iterator[None]:
+class _Undisturbed:
     """No collection of Python's garbage inside: others wait for this transaction, and in it hardly any is made.
 
     One through all that a long-lived process remembers takes as long as ten transactions.
     """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+
+    def __enter__(self) -> None:
+        self._was_enabled = gc.isenabled()
+        gc.disable()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._was_enabled:
+            gc.enable()
 
 
 def _append_with_texts(
@@ -213,7 +218,7 @@ def _append(
     added, numbers = _write(engine, cursor, new, ready, writer, at_us) if wrote else ([], range(0))
     return Appended(
         numbers=numbers,
-        added=tuple(row for rows_of_kind in added for row in rows_of_kind),
+        added=tuple(chain.from_iterable(added)),
         known=sum(each.known for each in sorted_kinds),
         conflicts=(*problems_of(sorted_kinds, added), *too_old),
     )
@@ -253,7 +258,7 @@ def _by_kind(rows: Sequence[Row]) -> _Batches:
     groups: dict[type[Row], list[Row]] = {}
     for row in rows:
         groups.setdefault(type(row), []).append(row)
-    if unknown := groups.keys() - set(ROWS):
+    if unknown := groups.keys() - CODECS.keys():
         raise TypeError(f"not rows of the ledger: {sorted(each.__name__ for each in unknown)}")
     return [(CODECS[kind], groups[kind], CODECS[kind].encode(groups[kind])) for kind in ROWS if kind in groups]
 

@@ -21,7 +21,7 @@ Cell = int | str | None
 _CHUNK = 1000
 
 
-_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False, check_circular=False).encode
 """The canonical JSON of a value. ``json.dumps`` makes an encoder each time, a tenth of the price of a small link."""
 
 
@@ -36,21 +36,32 @@ class LinkHash:
     def __init__(
         self, previous_hash: str, *, writer: str, first_number: int, last_number: int, committed_at_us: int
     ) -> None:
-        opening = _json([writer, first_number, last_number, committed_at_us])
-        self._sha = hashlib.sha256(f"{previous_hash}[{opening}".encode())
+        self._sha = hashlib.sha256(previous_hash.encode())
+        self._waiting: list[list[Cell]] = [[writer, first_number, last_number, committed_at_us]]
+        self._opening = "["
 
     def add(self, kind: str, rows: Sequence[Sequence[Cell]]) -> None:
         """Rows of one kind, in order, each with all columns of its table."""
         for start in range(0, len(rows), _CHUNK):
-            part = _json([[kind, *row] for row in rows[start : start + _CHUNK]])
-            self._sha.update(f",{part[1:-1]}".encode())
+            self._waiting += [[kind, *row] for row in rows[start : start + _CHUNK]]
+            if len(self._waiting) > _CHUNK:
+                self._take()
+
+    def _take(self) -> None:
+        """Take in what waits, all kinds at once: a small link is one text."""
+        if self._waiting:
+            self._sha.update(f"{self._opening}{_json(self._waiting)[1:-1]}".encode())
+            self._waiting.clear()
+            self._opening = ","
 
     def add_encoded(self, rows: str) -> None:
         """Rows as :meth:`add` would write them, joined by commas; at least one."""
+        self._take()
         self._sha.update(f",{rows}".encode())
 
     def hexdigest(self) -> str:
         """The link's hash; further rows may still be added to a continued computation."""
+        self._take()
         ended = self._sha.copy()
         ended.update(b"]")
         return ended.hexdigest()

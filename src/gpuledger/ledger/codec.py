@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
-from itertools import repeat
+from itertools import chain, count, repeat
 from typing import Any
 
 import sqlalchemy as sa
@@ -41,8 +41,6 @@ _DERIVED: dict[str, Callable[[Any], Cell]] = {
 }
 """Columns that are computed from a row's fields, by name."""
 
-_TEXT = {str}
-
 
 def _is_utf8(text: str) -> bool:
     try:
@@ -67,7 +65,6 @@ class Codec:
         self.columns = tuple(column.name for column in kind.table.columns)
         self.fields = tuple(field.name for field in fields(kind.row))
         self.select = sa.select(*(kind.table.c[name] for name in self.fields))
-        self._derive = [_DERIVED[name] for name in self.columns[len(self.fields) :]]
         assert self.columns[: len(self.fields)] == self.fields, f"columns of {kind.table.name} differ from its row"
         whole = {column.name for column in kind.table.columns if isinstance(column.type, sa.BigInteger)}
         nullable = {column.name for column in kind.table.columns if column.nullable}
@@ -77,6 +74,13 @@ class Codec:
         }
         self._nullable = tuple(position for position, name in enumerate(self.fields) if name in nullable)
         self._read: Callable[[Row], tuple[Any, ...]] = operator.attrgetter(*self.fields[2:])
+        self._derive = [_DERIVED[name] for name in self.columns[len(self.fields) :]]
+        self._plain = tuple(str if str in self.types[name] else int for name in self.columns[2:])
+        texts = [place for place, name in enumerate(self.columns[2:]) if name not in whole]
+        assert nullable <= whole, f"a text of {kind.table.name} may be absent: it would not be looked at"
+        texts = texts if len(texts) > 1 else texts * 2  # of one place an itemgetter gives no tuple
+        self._texts = [self.columns[2 + place] for place in texts]
+        self._texts_of: Callable[[tuple[Any, ...]], tuple[str, ...]] = operator.itemgetter(*texts)
         self._setters = [getattr(kind.row, name).__set__ for name in self.fields]
 
     def encode(self, rows: Sequence[Row]) -> list[tuple[Cell, ...]]:
@@ -86,36 +90,35 @@ class Codec:
             TypeError: a value is neither int, str nor (where allowed) Missing.
             Refused: ``row-not-text`` for a text that no store keeps as it is.
         """
-        if not rows:
-            return []
-        as_they_are: list[tuple[Any, ...]] = list(map(self._read, rows))
-        columns: list[Sequence[Any]] = list(zip(*as_they_are, strict=True))
-        columns.extend([derive(row) for row in rows] for derive in self._derive)
-        is_changed = bool(self._derive)
-        for position, name in enumerate(self.columns[2:]):
-            column, allowed = columns[position], self.types[name]
-            types = set(map(type, column))
-            if types == _TEXT:
-                self._refuse_no_text(name, column)
-            if types <= allowed:
-                continue
-            if type(None) in allowed and None not in column:
-                column = [None if isinstance(value, Missing) else value for value in column]
-            elif str in allowed and all(isinstance(value, str) for value in column):
-                column = [str(value) for value in column]  # a StrEnum becomes plain text
-            wrong = set(map(type, column)) - allowed
-            if wrong:
-                raise TypeError(f"{self.kind.table.name}.{name} cannot hold {sorted(each.__name__ for each in wrong)}")
-            columns[position], is_changed = column, True
-            if str in allowed:
-                self._refuse_no_text(name, [value for value in column if value is not None])
-        return list(zip(*columns, strict=True)) if is_changed else as_they_are
+        cells = list(map(self._cells_of, rows))
+        texts = list(map(self._texts_of, cells))
+        whole = "".join(chain.from_iterable(texts))
+        if "\0" in whole or not (whole.isascii() or _is_utf8(whole)):
+            self._refuse_no_text(texts)
+        return cells
 
-    def _refuse_no_text(self, name: str, texts: Sequence[str]) -> None:
-        whole = "".join(texts)
-        if "\0" not in whole and (whole.isascii() or _is_utf8(whole)):
-            return
-        odd = next(text for text in texts if "\0" in text or not _is_utf8(text))
+    def _cells_of(self, row: Row) -> tuple[Cell, ...]:
+        """The cells of a row: most have nothing but plain texts and numbers, each where it belongs."""
+        cells = self._read(row)
+        if self._derive:
+            cells += tuple(derive(row) for derive in self._derive)
+        if tuple(map(type, cells)) == self._plain:
+            return cells
+        names = zip(self.columns[2:], self._plain, cells, strict=True)
+        return tuple(cell if type(cell) is plain else self._other(name, cell) for name, plain, cell in names)
+
+    def _other(self, name: str, value: object) -> Cell:
+        """A value that is no plain text or number where one should be: an absence, a StrEnum, or a bug."""
+        allowed = self.types[name]
+        if isinstance(value, Missing) and type(None) in allowed:
+            return None
+        if isinstance(value, str) and str in allowed:
+            return str(value)  # a StrEnum becomes plain text
+        raise TypeError(f"{self.kind.table.name}.{name} cannot hold {type(value).__name__}")
+
+    def _refuse_no_text(self, rows: Sequence[tuple[str, ...]]) -> None:
+        found = ((name, text) for row in rows for name, text in zip(self._texts, row, strict=True))
+        name, odd = next((name, text) for name, text in found if "\0" in text or not _is_utf8(text))
         where = f"{self.kind.table.name}.{name}"
         what = "a NUL byte" if "\0" in odd else "half of a letter (a lone surrogate)"
         raise Refused(
@@ -132,9 +135,8 @@ class Codec:
     def number_in_place(self, rows: list[Row], writer: str, first: int) -> list[Row]:
         """As :meth:`number`, the very rows: of those that nobody else has seen yet."""
         set_writer, set_number = self._setters[:2]
-        for number, row in enumerate(rows, start=first):
-            set_writer(row, writer)
-            set_number(row, number)
+        any(map(set_writer, rows, repeat(writer)))  # a setter returns None: any() runs them all
+        any(map(set_number, rows, count(first)))
         return rows
 
     def decode(self, batch: Sequence[Sequence[Any]]) -> list[Row]:
@@ -151,7 +153,7 @@ class Codec:
         # are read in one pass.
         made: list[Row] = [object.__new__(self.kind.row) for _ in range(count)]
         for set_slot, column in zip(self._setters, columns, strict=False):
-            any(map(set_slot, made, column))  # a setter returns None: any() runs them all
+            any(map(set_slot, made, column))
         return made
 
 

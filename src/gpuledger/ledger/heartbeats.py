@@ -45,6 +45,17 @@ def last(cursor: DBAPICursor, source: str, marks: Mapping[str, int]) -> int | Mi
     return Missing("no heartbeat yet")
 
 
+def is_heard(cursor: DBAPICursor, source: str, until_us: int, marks: Mapping[str, int]) -> bool:
+    """Whether a source was alive at a moment or after it, by what stands within these marks."""
+    statement = f"""SELECT writer, number FROM watch WHERE {_BEATING} AND since_us >= :until_us
+        ORDER BY since_us, writer, number LIMIT {_LOOKED_AT}"""  # noqa: S608 constants
+    cursor.execute(statement, {"source": source, "until_us": until_us})
+    if any(number <= marks.get(writer, 0) for writer, number in cursor.fetchall()):
+        return True
+    before = last(cursor, source, marks)
+    return not isinstance(before, Missing) and before >= until_us
+
+
 def interval_us(cursor: DBAPICursor, source: str) -> int:
     """How often a source said that it beats, last: microseconds; 0 where it said nothing."""
     statement = f"SELECT interval_ms FROM watch WHERE {_BEATING} ORDER BY since_us DESC LIMIT 1"  # noqa: S608

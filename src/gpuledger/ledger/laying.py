@@ -26,12 +26,14 @@ class Laid:
 
     Args:
         archives: every row of the ledger that says what left.
+        folder: where its files were looked for; empty: where each was written.
         missing: those whose file was not there.
         damaged: (file, sentence) of those that are not what left.
         is_whole: all of it lies under the ledger now; False also where nothing ever left.
     """
 
     archives: tuple[Archive, ...]
+    folder: str = ""
     missing: tuple[Archive, ...] = ()
     damaged: tuple[tuple[str, str], ...] = ()
     is_whole: bool = False
@@ -48,8 +50,9 @@ def lay_under(ledger: Ledger, *, folder: Path | None) -> Laid:
         Unavailable: ``missing-extra``.
     """
     archives = tuple(ledger.scan(Archive))
-    if is_laid(ledger.connection):
-        return Laid(archives=archives, is_whole=True)
+    with ledger.mapped():
+        if is_laid(ledger.connection):
+            return Laid(archives=archives, is_whole=True)
     if not archives:
         return Laid(archives=())
     paths = {archive.file_name: archive_files.find(archive, folder) for archive in archives}
@@ -60,7 +63,8 @@ def lay_under(ledger: Ledger, *, folder: Path | None) -> Laid:
         if (path := paths[archive.file_name]) is not None and (why := archive_files.damage(archive, path))
     ]
     if missing or damaged:
-        return Laid(archives=archives, missing=missing, damaged=tuple(damaged))
+        where = "" if folder is None else str(folder)
+        return Laid(archives=archives, folder=where, missing=missing, damaged=tuple(damaged))
     connection = ledger.connection
     engine = engine_of(connection)
     tables = {KIND_OF[kind].table.name: KIND_OF[kind].table for kind in LEAVE}
@@ -79,7 +83,7 @@ def lay_under(ledger: Ledger, *, folder: Path | None) -> Laid:
             except Corrupt as error:
                 damaged.append((str(path), error.message))
         engine.index_laid(connection, tables)
-    connection.info[LAID] = not damaged
+    connection.info[LAID] = 0 if damaged else len(archives)
     return Laid(archives=archives, damaged=tuple(damaged), is_whole=not damaged)
 
 

@@ -132,9 +132,23 @@ OF_SOURCE = f"""
 INSERT INTO metered_workload (workload, from_us)
 {_NAMES}
 SELECT workload, :from_us FROM name WHERE workload IS NOT NULL AND (
-    SELECT CASE WHEN state = 'running' THEN source END FROM workload_event AS e WHERE e.workload = name.workload
+    SELECT CASE WHEN state = 'running' THEN source END FROM workload_event AS e CROSS JOIN metered_mark AS m
+    WHERE e.workload = name.workload AND m.writer = e.writer AND e.number <= m.number
     ORDER BY e.at_us DESC, e.sequence DESC LIMIT 1
 ) = :source {_WANT}"""  # noqa: S608 constants
+
+# Time after a last heartbeat was not counted, so whatever follows it adds time from there on.
+FOLLOWED = f"""
+INSERT INTO metered_workload (workload, from_us)
+SELECT DISTINCT e.workload, :from_us
+FROM metered_mark AS m
+LEFT JOIN metered_seen AS s ON s.writer = m.writer
+CROSS JOIN workload_event AS e
+WHERE e.writer = m.writer AND e.number > COALESCE(s.number, 0) AND e.number <= m.number AND e.at_us > :from_us
+    AND EXISTS (
+        SELECT 1 FROM workload_event AS p
+        WHERE p.workload = e.workload AND p.source = :source AND p.state = 'running' AND p.at_us <= e.at_us
+    ) {_WANT}"""  # noqa: S608 constants
 
 SINCE_HEARD = """
 UPDATE metered_workload SET from_us = :from_us WHERE from_us > :from_us AND EXISTS (

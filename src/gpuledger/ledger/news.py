@@ -1,4 +1,4 @@
-"""What is new beyond the marks until which somebody knows a ledger: of workloads, heartbeats, corrections and the like.
+"""What is new beyond the marks until which somebody knows a ledger: of workloads, placements, heartbeats and the like.
 
 In: the connection of an open ledger, and the last number of each writer, then and now. Out: :class:`News`. One
 statement, however many there are; of those who probably wrote it travels with the question who did.
@@ -15,17 +15,18 @@ import sqlalchemy as sa
 from gpuledger.ledger.engine import MARK, answers, bare_cursor
 from gpuledger.model.missing import Missing
 
-_WRITERS_AT_ONCE = 50  # six parts of a statement each: SQLite takes 500
+_WRITERS_AT_ONCE = 50  # seven parts of a statement each: SQLite takes 500
 _BEYOND = f"WHERE writer = {MARK} AND number > {MARK}"
 _OF_ONE_WRITER = f"""SELECT 'event' AS kind, workload AS name, MIN(at_us) AS at_us FROM workload_event {_BEYOND}
     GROUP BY workload
 UNION ALL SELECT DISTINCT 'hold', workload, 0 FROM hold {_BEYOND}
+UNION ALL SELECT 'placement', placement, 0 FROM placement {_BEYOND}
 UNION ALL SELECT 'beat', host, MAX(until_us) FROM watch {_BEYOND}
     AND device = '' AND source = 'controller' AND method = 'heartbeat' GROUP BY host
 UNION ALL SELECT 'correction', '', 0 WHERE EXISTS (SELECT 1 FROM usage_correction {_BEYOND})
 UNION ALL SELECT 'policy', '', 0 WHERE EXISTS (SELECT 1 FROM policy {_BEYOND})
 UNION ALL SELECT 'archive', '', 0 WHERE EXISTS (SELECT 1 FROM archive {_BEYOND})"""  # noqa: S608 constants
-_PARTS = 6
+_PARTS = 7
 NO_EVENT = Missing("no event is new")
 
 
@@ -38,6 +39,7 @@ class News:
         marks: the last numbers until which this tells.
         writers: whose last number is another.
         workloads: those with new events or holds.
+        placements: keys of new ones.
         earliest_us: the moment of the earliest new event, microseconds UTC.
         beats: the last new heartbeat of each source, microseconds UTC.
         is_corrected: whether any correction is new.
@@ -49,6 +51,7 @@ class News:
     marks: Mapping[str, int]
     writers: frozenset[str]
     workloads: frozenset[str]
+    placements: frozenset[str]
     earliest_us: int | Missing
     beats: Mapping[str, int]
     is_corrected: bool
@@ -93,6 +96,7 @@ def news(
         marks=dict(marks),
         writers=frozenset(writer for writer, _ in moved),
         workloads=frozenset(events) | frozenset(found.get("hold", ())),
+        placements=frozenset(found.get("placement", ())),
         earliest_us=min((min(moments) for moments in events.values()), default=NO_EVENT),
         beats={source: max(moments) for source, moments in found.get("beat", {}).items()},
         is_corrected="correction" in found,

@@ -31,10 +31,10 @@ class Lookups:
         self._cursor = cursor
         self._marks = dict(marks)
 
-    def sources(self) -> set[str]:
-        """Who has told anything."""
-        self._cursor.execute("SELECT DISTINCT source FROM workload_event")
-        return {str(source) for (source,) in self._cursor.fetchall()}
+    def sources(self) -> dict[str, bool]:
+        """Who has told anything, and whether any of it is declared history."""
+        self._cursor.execute("SELECT source, MAX(is_declared) FROM workload_event GROUP BY source")
+        return {str(source): bool(declares) for source, declares in self._cursor.fetchall()}
 
     def workloads_of(self, subject: str) -> list[str]:
         """The workloads whose events name a subject."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from functools import cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -134,31 +136,51 @@ def _connect(path: Path, options: str, busy_timeout_ms: int) -> sa.Connection:
 
 def bare_cursor(connection: sa.Connection) -> DBAPICursor:
     """A cursor of sqlite3."""
-    return connection.connection.cursor()
+    cursor: Any = _driver(connection).cursor()
+    return cursor  # type: ignore[no-any-return]
 
 
-@contextmanager
-def transaction(
-    connection: sa.Connection, *, write: bool, alone: Sequence[str] = (), beside: Sequence[str] = ()
-) -> Iterator[None]:
+def _driver(connection: sa.Connection) -> sqlite3.Connection:
+    driver: Any = connection.connection.dbapi_connection
+    return driver  # type: ignore[no-any-return]
+
+
+class transaction:  # noqa: N801 read as a word of a with statement; a class: a generator's costs a tenth of a commit
     """One transaction: with ``write`` the only one at a time, whatever it names, else a snapshot for several reads."""
-    del alone, beside
-    cursor = bare_cursor(connection)
-    cursor.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-    try:
-        yield
-        cursor.execute("COMMIT")
-    except BaseException:
-        if not connection.invalidated and in_transaction(connection):
-            cursor.execute("ROLLBACK")
-        raise
+
+    __slots__ = ("_begin", "_connection", "_cursor")
+
+    def __init__(
+        self, connection: sa.Connection, *, write: bool, alone: Sequence[str] = (), beside: Sequence[str] = ()
+    ) -> None:
+        del alone, beside
+        self._connection = connection
+        self._begin = "BEGIN IMMEDIATE" if write else "BEGIN"
+
+    def __enter__(self) -> None:
+        self._cursor = _driver(self._connection).cursor()
+        self._cursor.execute(self._begin)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            try:
+                self._cursor.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+        else:
+            self._roll_back()
+
+    def _roll_back(self) -> None:
+        if not self._connection.invalidated and in_transaction(self._connection):
+            self._cursor.execute("ROLLBACK")
 
 
 def in_transaction(connection: sa.Connection) -> bool:
     """Whether the file's transaction is open; SQLite ends it by itself on some errors."""
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
-    return driver.in_transaction
+    return _driver(connection).in_transaction
 
 
 def lock(cursor: DBAPICursor, name: str) -> None:
@@ -205,8 +227,13 @@ def _close(opened: DBAPICursor | sa.CursorResult[Any], connection: sa.Connection
 
 def insert(cursor: DBAPICursor, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert rows, few or many."""
+    cursor.executemany(_insert_into(table, tuple(columns)), rows)
+
+
+@cache
+def _insert_into(table: str, columns: tuple[str, ...]) -> str:
     marks = ", ".join("?" * len(columns))
-    cursor.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)  # noqa: S608 names are the schema's own, values are bound
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 names are the schema's own, values are bound
 
 
 def together(cursor: DBAPICursor, *, is_last: bool = False) -> AbstractContextManager[object]:
@@ -238,9 +265,7 @@ def others_wrote(connection: sa.Connection) -> int:
 
 def own_changes(connection: sa.Connection) -> int:
     """Grows with every row that this connection writes."""
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
-    return driver.total_changes
+    return _driver(connection).total_changes
 
 
 def rewrite_kept(connection: sa.Connection, table: sa.Table) -> None:
@@ -314,22 +339,27 @@ def schema_findings(connection: sa.Connection) -> Iterator[tuple[str, str]]:
             yield name, f"a {kind} on {table} that this program did not make"
 
 
-@contextmanager
-def errors_of(opened: Opened) -> Iterator[None]:
+class errors_of(mapped):  # noqa: N801 as mapped
     """Errors as people meet them, for what is done with an open file.
 
     Raises:
         Unavailable: ``ledger-busy`` beside all others, when the file was written while it was read without a lock: what
             was read may be half old and half new, and is never handed out as an answer.
     """
-    path = _file(opened.place)
-    with mapped(path):
-        try:
-            yield
-        except (sa.exc.DBAPIError, sqlite3.Error) as error:
-            _refuse_torn_read(path, opened, error)
-            raise
-        _refuse_torn_read(path, opened, None)
+
+    __slots__ = ("_opened",)
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(_file(opened.place))
+        self._opened = opened
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._opened.stamp is not None and isinstance(error, sa.exc.DBAPIError | sqlite3.Error | None):
+            with mapped(self._path):
+                _refuse_torn_read(self._path, self._opened, error)
+        super().__exit__(kind, error, trace)
 
 
 def _refuse_torn_read(path: Path, opened: Opened, cause: BaseException | None) -> None:

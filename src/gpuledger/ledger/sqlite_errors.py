@@ -7,9 +7,8 @@ program's own.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 
 import sqlalchemy as sa
 
@@ -32,31 +31,40 @@ def damaged(path: Path, why: str) -> Corrupt:
     return Corrupt("ledger-damaged", f"{path} is damaged: {why}", hint=_DAMAGE_HINT.format(path=path))
 
 
-@contextmanager
-def mapped(path: Path) -> Iterator[None]:
+class mapped:  # noqa: N801 read as a word of a with statement; a class, for each transaction passes two such
     """Turn what SQLite and the file system raise into the errors people meet; anything else is a bug."""
-    try:
-        yield
-    except sa.exc.DBAPIError as error:
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and (known := _known(self._path, error)) is not None:
+            raise known from error
+
+
+def _known(path: Path, error: BaseException) -> GpuledgerError | None:
+    if isinstance(error, sa.exc.DBAPIError):
         cause = error.orig
-        known = error_for(path, cause) if isinstance(cause, sqlite3.Error) else None
-        if known is None:
-            raise
-        raise known from error
-    except sqlite3.Error as error:
-        known = error_for(path, error)
-        if known is None:
-            raise
-        raise known from error
-    except UnicodeDecodeError as error:
+        return error_for(path, cause) if isinstance(cause, sqlite3.Error) else None
+    if isinstance(error, sqlite3.Error):
+        return error_for(path, error)
+    if isinstance(error, UnicodeDecodeError):
         # The driver cannot even tell what is wrong when the words it would use are the damaged ones.
-        raise damaged(path, "text that is not UTF-8") from error
-    except FileNotFoundError as error:
-        raise no_ledger(path) from error
-    except PermissionError as error:
-        raise _permission(path) from error
-    except OSError as error:
-        raise Unavailable("ledger-io", f"{path}: {error.strerror}", hint="check the path and the disk") from error
+        return damaged(path, "text that is not UTF-8")
+    if isinstance(error, FileNotFoundError):
+        return no_ledger(path)
+    if isinstance(error, PermissionError):
+        return _permission(path)
+    if isinstance(error, OSError):
+        return Unavailable("ledger-io", f"{path}: {error.strerror}", hint="check the path and the disk")
+    return None
 
 
 def _permission(path: Path) -> Unavailable:

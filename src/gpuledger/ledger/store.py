@@ -33,6 +33,7 @@ R = TypeVar("R", bound=Row)
 
 _REF = re.compile(r"([a-z]+):(.+)/([0-9]{1,18})", re.DOTALL)
 _KIND_BY_NAME = {kind.row.kind: kind for kind in KINDS}
+_STORES = ("psycopg", "sqlalchemy", "sqlite3")
 
 
 class Ledger:
@@ -89,7 +90,12 @@ class Ledger:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            if type(error).__module__.partition(".")[0] in _STORES:
+                with self.mapped():  # of what was asked of the connection itself
+                    raise cast("Exception", error)
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Let the file go; a second call does nothing."""
@@ -250,17 +256,9 @@ class Ledger:
         Finish it before the next append through the same ledger.
         """
         wanted = scanning.Wanted(
-            since_us=since_us,
-            until_us=until_us,
-            hosts=hosts,
-            devices=devices,
-            pids=pids,
-            after=after,
-            upto=upto,
-            order=order,
-            descending=descending,
-            limit=limit,
-        )
+            since_us=since_us, until_us=until_us, hosts=hosts, devices=devices, pids=pids, after=after, upto=upto,
+            order=order, descending=descending, limit=limit,
+        )  # fmt: skip
         with self.mapped():
             writers = self.writers() if after is not None or upto is not None else ()
             yield from cast("Iterator[R]", scanning.scan_rows(self._connection, KIND_OF[kind], wanted, writers, batch))

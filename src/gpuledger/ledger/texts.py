@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from json import loads
+from operator import attrgetter
 
 import sqlalchemy as sa
 
@@ -27,6 +28,11 @@ from gpuledger.model.rows import ProcessIdentity, Row, UsageCorrection, UsageRec
 from gpuledger.model.workload_rows import WorkloadEvent
 
 _SLOTS = [(field.name, getattr(IdentityText, field.name).__set__) for field in fields(IdentityText)]
+_KEYS: dict[type[Row], Callable[[Row], str]] = {
+    ProcessIdentity: attrgetter("text_key"),
+    **dict.fromkeys((WorkloadEvent, UsageRecord, UsageCorrection), attrgetter("subject")),
+}
+"""What gives the key of the text that a row names."""
 _REMEMBERED = 10_000
 _IN_ONE_QUERY = 500
 _COLUMNS = ("text_key", "salt", "digest", "json")
@@ -79,7 +85,7 @@ class TextBook:
         """Store the waiting texts that these rows name; the caller holds the transaction. Returns their keys."""
         if not self._waiting:
             return []
-        named = dict.fromkeys(_key_named(row) for row in rows)
+        named = dict.fromkeys(key_of(row) for row in rows if (key_of := _KEYS.get(type(row))) is not None)
         keys = [key for key in named if key in self._waiting]
         if keys:
             texts = [(key, *self._waiting[key]) for key in keys]
@@ -156,11 +162,3 @@ def read_text(key: str, json: str) -> IdentityText:
 
 def _damaged(key: str, why: str) -> Corrupt:
     return Corrupt("ledger-damaged", f"the identity text {key} is damaged: {why}", hint="gpuledger verify")
-
-
-def _key_named(row: Row) -> str:
-    if isinstance(row, ProcessIdentity):
-        return row.text_key
-    if isinstance(row, WorkloadEvent | UsageRecord | UsageCorrection):
-        return row.subject
-    return ""

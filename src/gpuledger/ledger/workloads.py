@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, TypeVar, cast
 
@@ -26,7 +26,9 @@ from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
 
 R = TypeVar("R", bound=Row)
 
-_FEW = 16  # devices up to which a search in each list is cheaper than reading all lists
+FEW = 16
+"""Devices up to which a search in each list is cheaper than reading all lists."""
+
 _AT_ONCE = 200  # as in appending: more costs a longer statement and saves nothing
 _ENDS = "('stopped', 'failed')"
 
@@ -151,17 +153,20 @@ def placement_rows(connection: sa.Connection, keys: Collection[str]) -> list[Pla
 
 
 def placements_on(connection: sa.Connection, devices: Collection[str]) -> list[PlacementRow]:
-    """The placements that hold one of these devices."""
-    if len(devices) > _FEW:
-        condition, values = "p.devices <> '[]'", []
-    else:
-        position = engine_of(connection).POSITION
-        condition = " OR ".join([f"{position}(p.devices, {MARK}) > 0"] * len(devices))
-        values = [json.dumps(device) for device in devices]  # as it stands in the list
+    """The placements that hold one of these devices, which are :data:`FEW` at most."""
+    position = engine_of(connection).POSITION
+    condition = " OR ".join([f"{position}(p.devices, {MARK}) > 0"] * len(devices))
+    values = [json.dumps(device) for device in devices]  # as it stands in the list
     cursor = bare_cursor(connection)
     cursor.execute(f"SELECT {_columns(PlacementRow, 'p')} FROM placement AS p WHERE {condition}", values)  # noqa: S608 as above
-    rows = cast("list[PlacementRow]", CODECS[PlacementRow].decode(cursor.fetchall()))
-    return rows if values else [row for row in rows if not set(json.loads(row.devices)).isdisjoint(devices)]
+    return cast("list[PlacementRow]", CODECS[PlacementRow].decode(cursor.fetchall()))
+
+
+def every_placement(connection: sa.Connection) -> list[PlacementRow]:
+    """All placements of the ledger."""
+    cursor = bare_cursor(connection)
+    cursor.execute(f"SELECT {_columns(PlacementRow, 'p')} FROM placement AS p")  # noqa: S608 as above
+    return cast("list[PlacementRow]", CODECS[PlacementRow].decode(cursor.fetchall()))
 
 
 def may_hold(connection: sa.Connection, placements: Collection[str], since_us: int) -> set[str]:
@@ -275,13 +280,15 @@ def _decoded(kind: type[R], cells: Iterable[tuple[Any, ...]]) -> Iterator[R]:
 def _cells(
     connection: sa.Connection, names: Sequence[str], values: Sequence[tuple[Any, ...]], query: str
 ) -> Iterator[tuple[Any, ...]]:
-    one = f"({', '.join([MARK] * len(names))})"
     cursors = []
     for start in range(0, len(values), _AT_ONCE):
         part = values[start : start + _AT_ONCE]
-        listed = ", ".join([one] * len(part))
         cursors.append(bare_cursor(connection))
-        cursors[-1].execute(
-            f"WITH wanted ({', '.join(names)}) AS (VALUES {listed}) {query}", [c for row in part for c in row]
-        )
+        cursors[-1].execute(_over_values(tuple(names), len(part), query), list(chain.from_iterable(part)))
     return chain.from_iterable(cursor.fetchall() for cursor in cursors)
+
+
+@lru_cache(maxsize=100)
+def _over_values(names: tuple[str, ...], count: int, query: str) -> str:
+    one = f"({', '.join([MARK] * len(names))})"
+    return f"WITH wanted ({', '.join(names)}) AS (VALUES {', '.join([one] * count)}) {query}"

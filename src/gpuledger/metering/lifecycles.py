@@ -12,12 +12,16 @@ from dataclasses import dataclass
 
 from gpuledger.model.lifecycle import ENDED, FOLLOWS, HOLDING, METERED, State
 from gpuledger.model.missing import Missing
+from gpuledger.model.quickly import quickly_made
 from gpuledger.model.workload_rows import WorkloadEvent
+
+_BEGINS = frozenset({State.PENDING, State.PROVISIONING})
 
 OPEN = Missing("still open")
 """The end of a span that has not ended."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stay:
     """A span of a workload on one placement.
@@ -98,7 +102,7 @@ def standing(events: Iterable[WorkloadEvent]) -> list[WorkloadEvent]:
 
 def stands_after(last: str, state: str) -> bool:
     """Whether an event counts after a stop that no ``provisioning`` has followed; ``last`` is what stood last."""
-    return state in (State.PROVISIONING, State.PENDING) or (state in ENDED and last == State.PENDING)
+    return state in _BEGINS or (state in ENDED and last == State.PENDING)
 
 
 def state_at(events: Iterable[WorkloadEvent], at_us: int) -> State | None:

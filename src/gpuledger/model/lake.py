@@ -157,6 +157,7 @@ class ExportReport:
         written: names of the files that were written.
         kept: how many files stood as they were.
         removed: names of files that have no rows any more.
+        strangers: names of Parquet files in the folder that no export wrote.
     """
 
     place: str
@@ -164,6 +165,7 @@ class ExportReport:
     written: tuple[str, ...]
     kept: int
     removed: tuple[str, ...] = ()
+    strangers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ say is refused with a code of its own. Only ``running`` is metered.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,6 +18,7 @@ from numbers import Rational
 from gpuledger.errors import Misconfigured
 from gpuledger.model.addresses import lacks_host
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import LATEST_US
 from gpuledger.model.problem import Problem
 
 CPU = "cpu"
@@ -27,6 +29,14 @@ MOST_DEVICES = 4096
 
 FINEST_SHARE = 2**63 - 1
 """The largest denominator of a share: every store keeps it as a whole number of 64 bits."""
+
+LONGEST_NAME = 512
+"""Characters of the longest name that is kept: of a workload, a source, a class, a device."""
+
+_SHARE = re.compile(
+    r"[-+]?(?:[0-9]{1,40}/[0-9]{1,40}|(?=[.]?[0-9])[0-9]{0,40}(?:[.][0-9]{0,40})?(?:[eE][-+]?[0-9]{1,2})?)"
+)
+"""Numbers of bounded size: the power of ten in ``1e999999999`` would be worked out digit by digit, for hours."""
 
 
 class State(StrEnum):
@@ -97,7 +107,7 @@ class Placement:
         if not isinstance(self.share, Rational):
             raise _bad(f"a share of {self.share!r} is not exact: give a Fraction", "Fraction(1, 4)")
         if not 0 < self.share <= 1:
-            raise _bad(f"a share of {self.share}: above 0 and at most 1 of each device", "--share 1/4")
+            raise _bad(f"a share of {str(self.share)[:40]}: above 0 and at most 1 of each device", "--share 1/4")
         if self.share.denominator > FINEST_SHARE:
             raise _bad(f"a share of {self.share} is finer than any that can be kept", "--share 1/3")
         if not 0 <= self.count <= MOST_DEVICES or (self.count == 0) != (self.class_name == CPU):
@@ -118,7 +128,7 @@ class Placement:
             Misconfigured: ``bad-placement``.
         """
         for text in (self.class_name, self.region, self.machine, self.pool, *self.devices):
-            if type(text) is not str or len(text) > _LONGEST or not text.isprintable():
+            if type(text) is not str or len(text) > LONGEST_NAME or not text.isprintable():
                 raise _bad(f"a name of the placement is {_needed(text, 0)}", "--class H100-80GB --machine n1")
 
     @property
@@ -172,8 +182,8 @@ class Transition:
     def __post_init__(self) -> None:
         if type(self.state) is not State:
             object.__setattr__(self, "state", parse_state(self.state))
-        if type(self.at_us) is not int or self.at_us < 0:
-            raise _odd(f"{self.at_us!r} is no time: microseconds UTC since 1970")
+        if type(self.at_us) is not int or not 0 <= self.at_us < LATEST_US:
+            raise _odd(f"{self.at_us!r} is no time: microseconds UTC from 1970 to 2999")
         for name in _NEEDED:
             _check(name, getattr(self, name), least=1)
         for name in _NAMED:
@@ -211,10 +221,13 @@ def parse_share(text: str) -> Fraction:
     Raises:
         Misconfigured: ``bad-placement`` when it is no number.
     """
+    share = text.strip()
     try:
-        return Fraction(text.strip())
-    except (ValueError, ZeroDivisionError):
-        raise _bad(f"{text!r} is not a share", "--share 1/4") from None
+        if _SHARE.fullmatch(share):
+            return Fraction(share)
+    except ZeroDivisionError:
+        pass
+    raise _bad(f"{text[:40]!r} is not a share", "--share 1/4")
 
 
 def parse_labels(pairs: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -239,17 +252,16 @@ def event_id_of(*parts: object) -> str:
 
 _NEEDED = ("workload", "event_id", "source")
 _NAMED = ("user", "team", "project", "requested_class")
-_LONGEST = 512
 
 
 def _check(name: str, text: object, *, least: int) -> None:
-    if type(text) is not str or not least <= len(text) <= _LONGEST or not text.isprintable():
+    if type(text) is not str or not least <= len(text) <= LONGEST_NAME or not text.isprintable():
         raise _odd(f"{name} is {_needed(text, least)}")
 
 
 def _needed(text: object, least: int) -> str:
     shown = f"{text!r}"[:60]
-    return f"{shown}: text of {least} to {_LONGEST} printable characters is needed"
+    return f"{shown}: text of {least} to {LONGEST_NAME} printable characters is needed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,9 @@ CLOCK_TOLERANCE_US = 2 * SECOND_US
 """Two clocks that differ by no more are taken to agree, and one that moves by no more was slewed, not set: the driver's
 stamp, a look, the start of a process, a controller and its runtime each have their own (DESIGN section 6, Clocks)."""
 
+LATEST_US = 32_503_680_000 * SECOND_US
+"""The year 3000: nothing is told of it, and a larger figure is in a smaller unit than was meant."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AGO = re.compile(r"(\d{1,15})([smhdw])")
 _AGO_US = {"s": SECOND_US, "m": MINUTE_US, "h": HOUR_US, "d": DAY_US, "w": 7 * DAY_US}
@@ -86,6 +89,8 @@ def parse_moment(text: str, *, now_us: int) -> int:
         if month := _MONTH.fullmatch(word):
             return to_us(datetime(int(month[1]), int(month[2]), 1, tzinfo=UTC))
         moment = datetime.fromisoformat(word)
+        return to_us((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC))
     except ValueError:
         raise Misconfigured("bad-time", f"{text!r} is not a time", hint=_TIME_HINT) from None
-    return to_us(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except OverflowError:
+        raise Misconfigured("bad-time", f"{text!r} lies outside the years 1 to 9999", hint=_TIME_HINT) from None

@@ -54,6 +54,19 @@ class HostOwner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRule:
+    """What holds in one pool of machines.
+
+    Args:
+        source: whose reservations count there; empty: anybody's.
+        is_release_confirmed: whether devices are free only once the runtime, the kubelet or the agent has said so.
+    """
+
+    source: str = ""
+    is_release_confirmed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """One policy document, understood.
 
@@ -61,6 +74,7 @@ class Policy:
         effective_from_us: from when owners hold, microseconds UTC. Service rules hold for all time.
         services: rules in order.
         users, namespaces, hosts: owners by name; a namespace maps to its team.
+        pools: rules by pool.
         shares: the fair share; Missing where the document gives none.
         quotas: what users, teams and roles may hold at once, or use in a period; all that match apply.
         zone: time zone in which periods begin; empty: UTC.
@@ -72,6 +86,7 @@ class Policy:
     users: Mapping[str, UserOwner] = field(default_factory=dict)
     namespaces: Mapping[str, str] = field(default_factory=dict)
     hosts: Mapping[str, HostOwner] = field(default_factory=dict)
+    pools: Mapping[str, PoolRule] = field(default_factory=dict)
     quotas: tuple[Quota, ...] = ()
     zone: str = ""
     shares: Shares | Missing = NO_SHARES
@@ -85,3 +100,7 @@ class Policy:
         if named - {""} and not isinstance(self.shares, Missing):
             named |= {account.name for account in self.shares.every_account()}
         return frozenset(named) - {""}
+
+    def pool_of(self, pool: str, machine: str) -> str:
+        """The pool of a placement: the one it names, else that of its machine; empty where neither is known."""
+        return pool or (self.hosts[machine].pool if machine in self.hosts else "")

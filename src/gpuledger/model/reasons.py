@@ -155,8 +155,8 @@ RESERVED_MEANING: dict[ReservedReason, tuple[str, str]] = {
         "gpuledger correct --reason TEXT --by NAME",
     ),
     ReservedReason.CONTROLLER_SILENT: (
-        "a controller with a heartbeat is not heard, so its open workloads are counted to its last beat",
-        "start it again: what it missed is counted when it returns",
+        "nobody tells of open workloads any more: a controller is silent, or a history ends; counted to the last told",
+        "start it again, or import what came since: what was missed is counted then",
     ),
     ReservedReason.DOUBLE_SOURCE: (
         "two sources reserve the same device at the same time: both are counted",

@@ -51,6 +51,7 @@ class WorkloadEvent(Row):
     placement: str = ""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementRow(Row):
     """What a placement key stands for. Key: (placement).
@@ -76,15 +77,15 @@ class PlacementRow(Row):
     share_den: int
 
     @classmethod
-    def of(cls, placement: Placement) -> PlacementRow:
-        """The row of a placement.
+    def of(cls, placement: Placement, *, key: str | None = None) -> PlacementRow:
+        """The row of a placement, whose key may be known already.
 
         Raises:
             Misconfigured: ``bad-placement`` for names that no ledger should hold.
         """
         placement.refuse_odd_names()
         return cls(
-            placement=placement.key,
+            placement=key or placement.key,
             class_name=placement.class_name,
             region=placement.region,
             machine=placement.machine,

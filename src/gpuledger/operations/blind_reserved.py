@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gpuledger.ledger.reserved import Reading, reading
 from gpuledger.ledger.store import Ledger
-from gpuledger.model.durations import several
+from gpuledger.model.durations import duration_s, several
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, SECOND_US, hour_floor
 from gpuledger.model.reasons import ReservedReason
@@ -21,7 +21,7 @@ from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations.blind_controllers import clock_skews, clock_steps, passed_through
 from gpuledger.operations.correct import due
 
-_MISSED_BEATS = 2
+MISSED_BEATS = 2
 """Heartbeats that may be missing before a source counts as silent: one can be on its way."""
 
 
@@ -32,11 +32,14 @@ def reserved_gaps(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) 
         return []
     with reading(ledger, ledger.marks()) as read:
         silent = _silent_sources(read, until_us)
-        several_sources = len(read.sources()) > 1
+        sources = read.sources()
+        several_sources = len(sources) > 1
         if silent or several_sources:
             read.want_living(hour_floor(since_us), until_us)
         else:
             read.want_doubtful(hour_floor(since_us), until_us)
+        if any(sources.values()):
+            read.want_living(until_us, until_us)
         read.derive((), until_us=until_us, cut=False)
         gaps = [*_unplaced(read, since_us, until_us), *_silent(read, silent, since_us, until_us)]
         gaps += _double(read, since_us, until_us) if several_sources else ()
@@ -78,30 +81,41 @@ def _silent_sources(read: Reading, until_us: int) -> dict[str, int]:
     return {
         source: beat
         for source, beat in read.beats.items()
-        if not isinstance(beat, Missing) and beat + _MISSED_BEATS * read.interval_us(source) < until_us
+        if not isinstance(beat, Missing) and beat + MISSED_BEATS * read.interval_us(source) < until_us
     }
 
 
 def _silent(read: Reading, silent: Mapping[str, int], since_us: int, until_us: int) -> Iterator[ReservedGap]:
-    """Time of open workloads after the last heartbeat of their source."""
-    if not silent:
-        return
+    """Time of open workloads after the last heartbeat of their source, or after all that a history tells.
+
+    A source that was imported promises no next time, so the hour in which it was is left to it.
+    """
+    beating = {source for source in read.beats if read.interval_us(source)}
     missing: dict[str, int] = defaultdict(int)
+    begun: dict[str, int] = {}
     workloads: dict[str, set[str]] = defaultdict(set)
     for held in read.held(since_us, until_us):
-        if held.source in silent and held.is_open and not held.is_declared:
-            from_us = max(held.since_us, silent[held.source], since_us)
-            if from_us < until_us:
-                missing[held.source] += until_us - from_us
-                workloads[held.source].add(held.workload)
+        if not held.is_open:
+            continue
+        told_us = max(held.since_us, held.counted_us)
+        if held.is_declared and held.source not in beating:
+            is_silent = -(-told_us // HOUR_US) * HOUR_US < until_us
+        else:
+            is_silent = held.source in silent
+        from_us = max(told_us, since_us)
+        if is_silent and from_us < until_us:
+            missing[held.source] += until_us - from_us
+            begun[held.source] = min(told_us, begun.get(held.source, told_us))
+            workloads[held.source].add(held.workload)
     for source, amount_us in missing.items():
+        last = "its last heartbeat" if source in beating else "the last that was told of it"
         yield ReservedGap(
             reason=ReservedReason.CONTROLLER_SILENT,
             what=source,
             seconds=amount_us // SECOND_US,
-            since_us=silent[source],
+            since_us=silent.get(source, begun[source]),
             until_us=until_us,
-            detail=f"{several(len(workloads[source]), 'open workload')} since its last heartbeat",
+            detail=f"{several(len(workloads[source]), 'open workload')} since {last}",
         )
 
 
@@ -154,11 +168,14 @@ def _late(differences: Iterable[Difference]) -> Iterator[ReservedGap]:
         by_workload[one.workload, one.meter].append(one)
     for (workload, meter), found in by_workload.items():
         hours = sorted({one.hour_us for one in found})
+        more = sum(max(0, one.derived - one.recorded) for one in found)
+        less = sum(max(0, one.recorded - one.derived) for one in found)
+        moved = f": {duration_s(less)} less on one placement or owner, {duration_s(more)} more on another"
         yield ReservedGap(
             reason=ReservedReason.LATE_EVIDENCE,
             what=workload,
             seconds=sum(one.derived - one.recorded for one in found),
             since_us=hours[0],
             until_us=hours[-1] + HOUR_US,
-            detail=f"{meter}, {several(len(hours), 'final hour')}",
+            detail=f"{meter}, {several(len(hours), 'final hour')}{moved if more and less else ''}",
         )

@@ -126,7 +126,7 @@ def due(
         marks: where the evidence ends, by writer.
     """
     finality = Finality(passes, now_us=now_us)
-    span = max(since_us, archived_until(ledger.connection)), min(hour_floor(until_us), closed_until(now_us))
+    span = max(since_us, archived_until(ledger)), min(hour_floor(until_us), closed_until(now_us))
     parts = finality.late_marks(*span)
     if not parts:
         return Booking()
@@ -135,7 +135,7 @@ def due(
         read.want_late(before, parts)
         read.want_heard(before, until_us=last_us)
         read.drop_from(last_us)
-        read.ask_from(archived_until(ledger.connection))
+        read.ask_from(archived_until(ledger))
         asked_us = read.first_hour()
         if isinstance(asked_us, Missing):
             return Booking()

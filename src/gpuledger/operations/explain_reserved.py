@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from gpuledger.accounting.amounts import Grain
 from gpuledger.accounting.explaining_reserved import (
+    due_node,
     event_node,
     expected_node,
     hold_node,
@@ -23,13 +25,13 @@ from gpuledger.ledger.store import Ledger
 from gpuledger.metering.lifecycles import standing
 from gpuledger.model.explanation import Explanation
 from gpuledger.model.meters import Meter
-from gpuledger.model.moments import HOUR_US, iso
+from gpuledger.model.moments import HOUR_US, hour_floor, iso
 from gpuledger.model.reserved import PLACED, ReservedAmount, factor
 from gpuledger.model.rows import Pass, UsageCorrection, UsageRecord
 from gpuledger.model.workload_rows import ExpectedEnd, Hold, PlacementRow, WorkloadEvent
 from gpuledger.operations.finality import Finality
 from gpuledger.operations.usage import policies
-from gpuledger.operations.usage_reserved import reserved_amounts
+from gpuledger.operations.usage_reserved import counted_from, reserved_amounts, whole_hours
 
 _MOST = 20
 """Records of a line, and events of a record, that are shown."""
@@ -49,22 +51,29 @@ def explain_reserved(
         return hold_node(row)
     if isinstance(row, ExpectedEnd):
         return expected_node(row)
+    placement, children = _behind(ledger, row.subject, row.device.removeprefix(PLACED), row.hour_us, naming)
+    final = Finality(ledger.scan(Pass), now_us=0).final_from(row.hour_us)
+    return record_node(row, placement, naming.owner(row.subject, row.hour_us), final_from_us=final, children=children)
+
+
+def _behind(
+    ledger: Ledger, subject: str, key: str, hour_us: int, naming: Naming
+) -> tuple[PlacementRow, list[Explanation]]:
+    """The placement of what a subject held in an hour; the way down: it, and the transitions that decide the hour."""
     with reading(ledger, ledger.marks()) as read:
-        key = row.device.removeprefix(PLACED)
         placement = read.placements([key])[key]
-        told = {workload: read.events(workload) for workload in read.workloads_of(row.subject)}
+        told = {workload: read.events(workload) for workload in read.workloads_of(subject)}
     children = [placement_node(placement)]
     for workload in sorted(told):
         stand = {event.ref for event in standing(told[workload])}
-        near = _near(told[workload], row.hour_us)
+        near = _near(told[workload], hour_us)
         children += [
             event_node(event, naming.owner(event.subject, event.at_us), stands=event.ref in stand)
             for event in near[:_MOST]
         ]
         if len(near) > _MOST:
             children.append(rest_node(len(near) - _MOST, "events"))
-    final = Finality(ledger.scan(Pass), now_us=0).final_from(row.hour_us)
-    return record_node(row, placement, naming.owner(row.subject, row.hour_us), final_from_us=final, children=children)
+    return placement, children
 
 
 def _near(events: Sequence[WorkloadEvent], hour_us: int) -> list[WorkloadEvent]:
@@ -107,14 +116,24 @@ def explain_line(ledger: Ledger, ref: str, *, meter: Meter, since_us: int, until
             f"{ref} has nothing of {meter.name} between {iso(since_us)} and {iso(until_us)}",
             hint=f"gpuledger usage --meter {meter.name} --by class,user   shows the lines there are",
         )
+    first_us, last_us = whole_hours(counted_from(ledger, since_us), until_us)
     booked: list[UsageRecord | UsageCorrection] = []
-    booked += ledger.scan(UsageRecord, since_us=since_us, until_us=until_us)
-    booked += ledger.scan(UsageCorrection, since_us=since_us, until_us=until_us)
+    booked += ledger.scan(UsageRecord, since_us=first_us, until_us=last_us)
+    booked += ledger.scan(UsageCorrection, since_us=first_us, until_us=last_us)
     booked = [row for row in booked if row.meter == meter.name and belongs(_amount(row, known))]
     booked.sort(key=lambda row: (-abs(_seconds(row)), row.hour_us, row.ref))
     children = [explain_reserved(ledger, row, naming) for row in booked[:_MOST]]
     if len(booked) > _MOST:
         children.append(rest_node(len(booked) - _MOST, "records and corrections; a shorter window shows them"))
+    due = _due(amounts)
+    for amount in due[:_MOST]:
+        hour_us = hour_floor(amount.at_us)
+        _, behind = _behind(ledger, amount.subject, amount.placement.placement, hour_us, naming)
+        children.append(due_node(amount, meter, naming.owner(amount.subject, hour_us), children=behind))
+    if len(due) > _MOST:
+        children.append(
+            rest_node(len(due) - _MOST, "hours not recorded yet, or cut by the window; a shorter one shows them")
+        )
     return line_node(
         ref,
         meter,
@@ -125,6 +144,18 @@ def explain_line(ledger: Ledger, ref: str, *, meter: Meter, since_us: int, until
         due=sum(amount.seconds for amount in amounts if amount.provisional),
         children=children,
     )
+
+
+def _due(amounts: Sequence[ReservedAmount]) -> list[ReservedAmount]:
+    """What no record says yet: one amount for each subject, placement and hour, the largest first."""
+    found: dict[tuple[str, str, int], ReservedAmount] = {}
+    for amount in amounts:
+        if amount.provisional:
+            key = (amount.subject, amount.placement.placement, amount.at_us)
+            seconds = amount.seconds + (found[key].seconds if key in found else 0)
+            found[key] = replace(amount, seconds=seconds)
+    due = [amount for amount in found.values() if amount.seconds]
+    return sorted(due, key=lambda one: (-abs(one.seconds), one.at_us, one.subject, one.placement.placement))
 
 
 def _amount(row: UsageRecord | UsageCorrection, known: Mapping[str, PlacementRow]) -> ReservedAmount:

@@ -6,6 +6,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import accumulate
 
 from gpuledger.metering.reserved import FINAL_AFTER_US
 from gpuledger.model.missing import Missing
@@ -24,6 +25,9 @@ class Finality:
 
     def __init__(self, passes: Iterable[Pass], *, now_us: int) -> None:
         self._rows = sorted(passes, key=lambda row: row.at_us)
+        # a pass has seen at least what the one before it had, so what they saw tells in which order they ran: their
+        # clocks do not, where one is ahead or was set
+        self._ran = sorted(self._rows, key=lambda row: sum(json.loads(row.evidence_marks).values()))
         self.spans = covered_spans(self._rows)
         self._now_us = now_us
 
@@ -60,8 +64,14 @@ class Finality:
     def marks_at(self, hour_us: int) -> Mapping[str, int]:
         """What passes had seen before the hour was final: evidence beyond it comes late."""
         from_us = self.final_from(hour_us)
-        known = len(self._rows) if isinstance(from_us, Missing) else bisect_left(self._times, from_us)
-        return self._marks[known]
+        return self._marks[-1] if isinstance(from_us, Missing) else self.seen_before(from_us)
+
+    def seen_before(self, at_us: int) -> Mapping[str, int]:
+        """What passes had seen before the first ran whose clock said so much, or more: what it took for final it left.
+
+        Also where passes by an earlier clock ran after it.
+        """
+        return self._marks[bisect_left(self._latest, at_us)]
 
     def late_marks(self, since_us: int, until_us: int) -> list[tuple[int, int, dict[str, int]]]:
         """The final parts of a window, latest first, each with the marks beyond which evidence of it is late.
@@ -104,14 +114,15 @@ class Finality:
         return [start_us for start_us, _, _ in self._first]
 
     @cached_property
-    def _times(self) -> list[int]:
-        return [row.at_us for row in self._rows]
+    def _latest(self) -> list[int]:
+        """The latest time of the first so many passes, in the order in which they ran."""
+        return list(accumulate((row.at_us for row in self._ran), max))
 
     @cached_property
     def _marks(self) -> list[dict[str, int]]:
         """What the first so many passes had seen."""
         found: list[dict[str, int]] = [{}]
-        for row in self._rows:
+        for row in self._ran:
             seen = dict(found[-1])
             for writer, number in json.loads(row.evidence_marks).items():
                 seen[writer] = max(number, seen.get(writer, 0))

@@ -6,7 +6,9 @@ In: JSON lines, or a query. Out: what came of them. They are facts: what breaks 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
 from hashlib import sha256
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from gpuledger.model.rows import Watch
 from gpuledger.operations.reading_files import read_text
 from gpuledger.operations.transition import HEARTBEAT, record_transitions
 from gpuledger.sources import sql_query, transition_lines
+from gpuledger.sources.trace_times import zone_named
 from gpuledger.sources.transition_lines import Lines
 
 AT_ONCE = 10_000
@@ -34,34 +37,44 @@ _NOTHING = Missing("it tells of nothing")
 _LINES = "give JSON lines in UTF-8, one transition a line"
 
 
-def read_lines(path: Path, *, source: str, keep_going: bool) -> Lines:
+def read_lines(path: Path, *, source: str, keep_going: bool, zone: str | None = None) -> Lines:
     """The transitions of a file of JSON lines, or of stdin for ``-``.
+
+    Args:
+        path, source, keep_going: as :func:`gpuledger.sources.transition_lines.parse` takes them.
+        zone: name of the zone of times that carry none.
 
     Raises:
         BadInput: the first line that cannot be understood, unless ``keep_going``.
+        Misconfigured: ``unknown-zone``.
     """
-    return transition_lines.parse(read_text(path, hint=_LINES), path=str(path), source=source, keep_going=keep_going)
+    declared = _zone(zone)
+    return transition_lines.parse(
+        read_text(path, hint=_LINES), path=str(path), source=source, keep_going=keep_going, zone=declared
+    )
 
 
 def read_query(
-    open_ledger: Callable[[], Ledger], query: str, *, database: str, cursor: str, source: str, keep_going: bool
-) -> tuple[Lines, str]:
+    open_ledger: Callable[[], Ledger], query: str, *, database: str, cursor: str, source: str, keep_going: bool,
+    zone: str | None = None,
+) -> tuple[Lines, str]:  # fmt: skip
     """The transitions of a query, and the cursor's last value as JSON; empty without a cursor, or without rows.
 
     Raises:
-        Misconfigured: ``bad-query``, ``bad-cursor``, ``bad-database``.
+        Misconfigured: ``bad-query``, ``bad-cursor``, ``bad-database``, ``unknown-zone``.
         Unavailable: ``database-unreachable``, ``database-driver``.
         BadInput: the first row that cannot be understood, unless ``keep_going``.
     """
     after: int | str | None = None
+    declared = _zone(zone)
     if cursor:
         with open_ledger() as ledger:
-            after = _remembered(ledger, source, _query_key(query, cursor))
+            after = _remembered(ledger, source, _query_key(query, cursor)).value
     rows = sql_query.read(database, query, cursor=cursor, after=after)
     if cursor and rows and cursor not in rows[0]:
         raise Misconfigured("bad-cursor", f"the query has no column {cursor!r}", hint="--cursor COLUMN of the query")
     lines = transition_lines.parse_rows(
-        rows, path="row of the query", source=source, keep_going=keep_going, beside=(cursor,)
+        rows, path="row of the query", source=source, keep_going=keep_going, beside=(cursor,), zone=declared
     )
     return lines, json.dumps(_plain(rows[-1][cursor])) if cursor and rows else ""
 
@@ -91,8 +104,12 @@ def import_transitions(
         writer: the chain, ``HOST.import``.
         reached: (query, cursor column, its last value as JSON), remembered for the next time.
         progress: called with transitions done and in all.
+
+    Raises:
+        Misconfigured: ``bad-as-of`` for one that is ahead of now, or before what is told.
     """
     told = lines.transitions
+    _refuse_as_of(as_of_us, told, now_us, path)
     problems = list(lines.problems)
     added = known = conflicts = 0
     with open_ledger() as ledger:
@@ -106,9 +123,13 @@ def import_transitions(
             problems += recorded.problems
             if progress is not None:
                 progress(start + len(part), len(told))
-        beats = [] if as_of_us is None else [_beat(name, as_of_us) for name in sorted({source, *_sources(told)})]
+        sources = {source, *_sources(told)}
+        if reached is not None and reached[1]:
+            before = _remembered(ledger, source, _query_key(*reached[:2]))
+            sources |= before.sources  # also of those that have nothing new to tell: what they left open runs on
+        beats = [] if as_of_us is None else [_beat(name, as_of_us) for name in sorted(sources)]
         if reached is not None and reached[2]:
-            beats.append(_remember(source, reached, now_us))
+            beats.append(_remember(source, reached, sources, now_us))
         ledger.append(beats, writer=writer, at_us=now_us)
     last = {each.workload: each for each in sorted(told, key=lambda each: each.at_us)}
     running = sum(each.state in HOLDING for each in last.values())
@@ -148,24 +169,58 @@ def _query_key(query: str, cursor: str) -> str:
     return sha256(f"{cursor}\n{query}".encode()).hexdigest()[:16]
 
 
-def _remember(source: str, reached: tuple[str, str, str], now_us: int) -> Watch:
+def _remember(source: str, reached: tuple[str, str, str], sources: Collection[str], now_us: int) -> Watch:
     query, cursor, value = reached
-    detail = json.dumps({"query": _query_key(query, cursor), "cursor": cursor, "value": json.loads(value)})
+    detail = json.dumps(
+        {
+            "query": _query_key(query, cursor), "cursor": cursor, "value": json.loads(value),
+            "sources": sorted(sources),
+        }
+    )  # fmt: skip
     return Watch(
         host=source, device="", source="controller", method=_METHOD, interval_ms=0, since_us=now_us, until_us=now_us,
         status="ok", readings=0, detail=detail,
     )  # fmt: skip
 
 
-def _remembered(ledger: Ledger, source: str, key: str) -> int | str | None:
-    """Where the same query's cursor stood last; None before the first time."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reached:
+    """What is remembered of a query.
+
+    Args:
+        value: where its cursor stood last; None before the first time.
+        sources: all that its rows ever named.
+    """
+
+    value: int | str | None = None
+    sources: frozenset[str] = frozenset()
+
+
+def _remembered(ledger: Ledger, source: str, key: str) -> _Reached:
+    """What the last import by the same query left; a row that names no sources is older, and all is read once more."""
     for row in ledger.scan(Watch, hosts=[source], order="time", descending=True):
         if row.source == "controller" and row.method == _METHOD:
             told = json.loads(row.detail)
-            if told["query"] == key:
-                value: int | str = told["value"]
-                return value
-    return None
+            if told["query"] == key and "sources" in told:
+                return _Reached(value=told["value"], sources=frozenset(told["sources"]))
+    return _Reached()
+
+
+def _refuse_as_of(as_of_us: int | None, told: Sequence[Transition], now_us: int, path: str) -> None:
+    """Raise where a time given is none until when all can have been told."""
+    if as_of_us is None:
+        return
+    last_us = min(max((each.at_us for each in told), default=as_of_us), now_us)
+    if not last_us <= as_of_us <= now_us:
+        message = f"{path}: {iso(as_of_us)} is not between the last it tells, {iso(last_us)}, and now, {iso(now_us)}"
+        raise Misconfigured("bad-as-of", message, hint=f"--as-of {iso(last_us)} or later")
+
+
+def _zone(name: str | None) -> tzinfo | None:
+    try:
+        return None if name is None else zone_named(name)
+    except ValueError as error:
+        raise Misconfigured("unknown-zone", str(error), hint="--zone UTC, --zone Europe/Berlin") from None
 
 
 def _plain(value: object) -> int | str:

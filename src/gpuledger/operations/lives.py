@@ -6,9 +6,10 @@ be there, and the hold rows that follow. Nothing is written here.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from gpuledger.errors import GpuledgerError, Refused
 from gpuledger.metering.lifecycles import (
@@ -42,7 +43,7 @@ class Life:
         events: its events in order.
         claim: its last hold row; None before the first.
         sequence: of the last event the ledger learned of.
-        subject: key of its owner's text, empty before the first event.
+        subject: key of the text that says whose it is at the end, empty before the first event.
     """
 
     workload: str
@@ -67,8 +68,8 @@ class Life:
     """What was last said of its owner."""
 
     def __post_init__(self) -> None:
-        self._stand_anew()
         if self.events:
+            self._stand_anew()
             self.subject = self.subject or self.events[-1].subject
 
     @property
@@ -78,11 +79,23 @@ class Life:
 
     def is_last(self, event: WorkloadEvent) -> bool:
         """Whether an event, the latest that the ledger learned of, comes after all others."""
-        return not self.events or event.at_us >= self.events[-1].at_us
+        return not self.is_late(event.at_us)
+
+    def is_late(self, at_us: int) -> bool:
+        """Whether what is told now of a moment lies before what is known already."""
+        return bool(self.events) and at_us < self.events[-1].at_us
+
+    def subject_at(self, at_us: int) -> str:
+        """Whose it was at a moment by the events that are here: the last before it says so, else the first after."""
+        place = bisect_right(self.events, at_us, key=lambda event: event.at_us)
+        return self.events[max(place - 1, 0)].subject
 
     def event_of(self, event_id: str) -> WorkloadEvent | None:
         """The event of an id among those that are here; None where there is none."""
-        return next((event for event in self.events if event.event_id == event_id), None)
+        for event in self.events:
+            if event.event_id == event_id:
+                return event
+        return None
 
     def stays(self) -> list[Stay]:
         """When it held what."""
@@ -103,13 +116,17 @@ class Life:
         self.is_new = True
         if self.has_ended and not stands_after(self.stand[-1].state, state):
             return False
-        if state == State.PROVISIONING:
-            self.placement = ""
-        if self.has_ended and state in _BEGINS:
-            self.requested = False
-        self.placement = event.placement or self.placement
-        self.requested = self.requested or bool(event.requested_class)
-        self.has_ended = state in ENDED or (self.has_ended and state != State.PROVISIONING)
+        if state in _BEGINS:
+            if self.has_ended:
+                self.requested = False
+            if state == State.PROVISIONING:
+                self.placement, self.has_ended = "", False
+        elif state in ENDED:
+            self.has_ended = True
+        if event.placement:
+            self.placement = event.placement
+        if event.requested_class:
+            self.requested = True
         self.stand.append(event)
         self.state = state
         return True
@@ -135,8 +152,13 @@ class Life:
             self.has_ended = event.state in ENDED or (self.has_ended and event.state != State.PROVISIONING)
 
 
+_moment = attrgetter("at_us")
+
+
 def in_order(transitions: Sequence[Transition]) -> list[Transition]:
     """By time; at one moment devices are let go before others take them, and each workload keeps its order."""
+    if not any(each.state in ENDED for each in transitions):
+        return sorted(transitions, key=_moment)
     seen: set[tuple[str, int]] = set()
     keyed: list[tuple[int, int, int]] = []
     for place, each in enumerate(transitions):
@@ -191,13 +213,12 @@ def refuse_between(life: Life, before: list[WorkloadEvent], event: WorkloadEvent
 
 def hold_changes(life: Life, event: WorkloadEvent) -> tuple[list[Hold], GpuledgerError | None]:
     """The hold rows that follow from an event that came last and stands, or why it may not be."""
-    held = life.active_claim(event.at_us)
     state = event.state
     if state in ENDED:
         return ([_change(event, "released", life.claim.placement)] if _is_taken(life) and life.claim else []), None
     if state not in HOLDING:
         return [], None
-    wanted = life.placement
+    held, wanted = life.active_claim(event.at_us), life.placement
     if held is None:
         lapsed = [_change(event, "released", life.claim.placement)] if _is_taken(life) and life.claim else []
         if state != State.PROVISIONING or not (wanted or life.requested):

@@ -182,10 +182,12 @@ def _late_part(
     open_us = finality.spans[-1][1]
     closed_us = max(open_us, closed_until(now_us))
     with reading(ledger, marks) as read:
-        read.want_unseen(seen)
-        read.want_heard(seen, until_us=open_us)
+        # what a pass by a clock ahead of this one took for late is looked at again
+        looked = finality.seen_before(now_us + 1)
+        read.want_unseen(looked)
+        read.want_heard(looked, until_us=open_us)
         read.drop_from(open_us)
-        read.ask_from(archived_until(ledger.connection))
+        read.ask_from(archived_until(ledger))
         first_us = read.first_hour()
         if isinstance(first_us, Missing) or first_us >= open_us:
             return ReservedPart(booking=Booking(), ready=_NOTHING, from_us=_NOTHING, until_us=open_us, hours=0)
@@ -203,15 +205,17 @@ def _late_part(
         if ready.count and stand_already(read):
             read.book_by_row()
             ready = make_ready(read, None, recorded_at_us=now_us)
-        booking = _compared(read, finality, known, seen, now_us=now_us)
+        booking = _compared(read, finality, known, seen, now_us=now_us, late_since=looked)
     placed_late = _placed_late(ledger, booking, seen)
     if placed_late:
         with reading(ledger, marks) as read:
             read.want({workload for workload, _ in placed_late}, first_us)
-            again = booked(read, hours, finality, seen, closed_us=closed_us, now_us=now_us, placed_late=placed_late)
-        inserted = {_key(row) for row in again.records}
+            due = sorted({hour_us for _, hour_us in placed_late})
+            again = booked(read, due, finality, seen, closed_us=closed_us, now_us=now_us, placed_late=placed_late)
+        was_late = {_key(one) for one in booking.late}  # all else is booked already, or stands ready
+        inserted = {_key(row): row for row in again.records if _key(row) in was_late}
         booking = Booking(
-            records=tuple(sorted({*booking.records, *again.records}, key=lambda row: (row.hour_us, _key(row)))),
+            records=tuple(sorted([*booking.records, *inserted.values()], key=lambda row: (row.hour_us, _key(row)))),
             corrections=booking.corrections,
             late=tuple(one for one in booking.late if _key(one) not in inserted),
         )

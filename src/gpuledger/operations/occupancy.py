@@ -20,10 +20,13 @@ from gpuledger.ledger.store import Ledger
 from gpuledger.metering.lifecycles import Stay, holdings
 from gpuledger.model.lifecycle import Placement
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import iso
+from gpuledger.model.quickly import quickly_made
 from gpuledger.model.rows import Row
 from gpuledger.model.workload_rows import Hold, PlacementRow, WorkloadEvent
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
     """Who holds a share of a device.
@@ -58,7 +61,7 @@ class Occupancy:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._devices: dict[str, _Device] = {}
-        self._ended_of: dict[str, set[tuple[str, tuple[int, int, str, Fraction]]]] = {}
+        self._ended_of: dict[str, list[tuple[str, tuple[int, int, str, Fraction]]]] = {}
         self._marks: dict[str, int] | None = None
         self.news: News | None = None
         """What the last look found; None before the second."""
@@ -66,7 +69,10 @@ class Occupancy:
         """Every placement met, by key: what a key stands for never changes."""
         self.stored: set[str] = set()
         """Keys of placements that stand in the ledger."""
-        self._keys: dict[Placement, str] = {}
+        self._keys: dict[tuple[object, ...], str] = {}
+        self._met_devices = 0
+        self._on_device: dict[str, list[str]] | None = None
+        """Keys of the placements in the ledger by device; None while few were asked for."""
 
     @property
     def marks(self) -> dict[str, int]:
@@ -83,6 +89,8 @@ class Occupancy:
             marks = dict(asked)
             if self._marks is not None:
                 self.news = news(connection, self._marks, marks, ahead)
+        if self.news is not None and self._on_device is not None:
+            self.need(self.news.placements)
         changed: Collection[str] = () if self.news is None else self.news.workloads
         if self._devices and changed:
             self._load(changed, min(device.since_us for device in self._devices.values()), self._devices)
@@ -93,14 +101,23 @@ class Occupancy:
         """What this process has just written is known, unless others of its name wrote between: then all is new."""
         if self._marks is not None and follows(self._marks, writer, rows):
             self._marks[writer] = rows[-1].number
-        self.stored.update(row.placement for row in rows if isinstance(row, PlacementRow))
+        self._learn(row for row in rows if isinstance(row, PlacementRow))
 
     def key_of(self, placement: Placement) -> str:
         """The key of a placement: one that was met before is not hashed again."""
-        key = self._keys.get(placement)
+        share = placement.share
+        words = (placement.devices, placement.class_name, placement.machine, placement.region, placement.pool,
+                 placement.count, share.numerator, share.denominator)  # fmt: skip
+        key = self._keys.get(words)
         if key is None:
-            key = self._keys[placement] = placement.key
+            key = self._keys[words] = placement.key
         return key
+
+    def tell(self, placements: Mapping[str, Placement]) -> None:
+        """Make these placements, which a transition names, known by key, and whether they stand in the ledger."""
+        self.placements.update(placements)
+        if self._on_device is None:  # else all that stand there are known
+            self.need(placements)
 
     def need(self, keys: Collection[str]) -> None:
         """Make these placements known by key, if they stand in the ledger."""
@@ -110,22 +127,44 @@ class Occupancy:
 
     def _learn(self, rows: Iterable[PlacementRow]) -> None:
         for row in rows:
-            self.stored.add(row.placement)
             if row.placement not in self.placements:
                 self.placements[row.placement] = row.read()
+            if row.placement not in self.stored:
+                self.stored.add(row.placement)
+                if self._on_device is not None:
+                    self._index(row.placement)
+
+    def _index(self, key: str) -> None:
+        assert self._on_device is not None
+        for device in self.placements[key].devices:
+            self._on_device.setdefault(device, []).append(key)
+
+    def _placed_on(self, devices: Collection[str]) -> set[str]:
+        """The placements in the ledger that hold one of these devices; after a few devices all are read, and known."""
+        self._met_devices += len(devices)
+        if self._on_device is None and self._met_devices <= workloads.FEW:
+            rows = workloads.placements_on(self._ledger.connection, devices)
+            self._learn(rows)
+            return {row.placement for row in rows}
+        if self._on_device is None:
+            self._learn(workloads.every_placement(self._ledger.connection))
+            self._on_device = {}
+            for key in self.stored:
+                self._index(key)
+        known = self._on_device
+        return {key for device in devices for key in known.get(device, ())}
 
     def watch(self, devices: Collection[str], since_us: int) -> set[str]:
         """Make sure that the holders of devices at a moment and after it are known. Returns the devices read anew."""
         fresh = {name for name in devices if name not in self._devices or self._devices[name].since_us > since_us}
         if not fresh:
             return fresh
-        rows = workloads.placements_on(self._ledger.connection, fresh)
-        self._learn(rows)
+        placed = self._placed_on(fresh)
         for name in fresh:
             self._forget(name)
             self._devices[name] = _Device(since_us)
-        holding = workloads.may_hold(self._ledger.connection, {row.placement for row in rows}, since_us)
-        self._load(holding, since_us, fresh)
+        if placed:
+            self._load(workloads.may_hold(self._ledger.connection, placed, since_us), since_us, fresh)
         return fresh
 
     def knows(self, device: str) -> bool:
@@ -160,7 +199,7 @@ class Occupancy:
             ended = (hold.expires_at_us, hold.at_us, hold.workload, share)
             if (device, ended) in self._ended_of.get(hold.workload, ()):
                 known.ended.remove(ended)
-                self._ended_of[hold.workload].discard((device, ended))
+                self._ended_of[hold.workload].remove((device, ended))
 
     def _claimed(self, hold: Hold) -> Iterator[tuple[str, _Device, Fraction]]:
         where = self.placements.get(hold.placement)
@@ -175,7 +214,7 @@ class Occupancy:
         for device, ended in list(self._ended_of.get(workload, ())):
             if device in chosen:
                 self._devices[device].ended.remove(ended)
-                self._ended_of[workload].discard((device, ended))
+                self._ended_of[workload].remove((device, ended))
         for device in chosen:
             self._devices[device].open.pop(workload, None)
         for stay in stays:
@@ -192,6 +231,8 @@ class Occupancy:
     def beside(self, workload: str, device: str, since_us: int, until_us: int | Missing) -> tuple[Holder, ...]:
         """Those other workloads that hold most of a device at once within a span, the longest there first."""
         known = self._devices[device]
+        if not known.open and (not known.ended or known.ended[-1][0] <= since_us):
+            return ()
         found: list[tuple[int, int, Holder]] = [
             (stay_since, _NEVER, Holder(workload=name, share=share, since_us=stay_since))
             for name, (stay_since, share) in known.open.items()
@@ -227,12 +268,12 @@ class Occupancy:
         if until_us > since_us:
             ended = (until_us, since_us, workload, share)
             insort(known.ended, ended)
-            self._ended_of.setdefault(workload, set()).add((device, ended))
+            self._ended_of.setdefault(workload, []).append((device, ended))
 
     def _forget(self, device: str) -> None:
         known = self._devices.pop(device, None)
         for ended in known.ended if known else ():
-            self._ended_of[ended[2]].discard((device, ended))
+            self._ended_of[ended[2]].remove((device, ended))
 
 
 def follows(marks: Mapping[str, int], writer: str, rows: Sequence[Row]) -> bool:
@@ -241,6 +282,7 @@ def follows(marks: Mapping[str, int], writer: str, rows: Sequence[Row]) -> bool:
 
 
 _NEVER = 1 << 63
+_SHOWN = 3
 """Later than any moment."""
 
 
@@ -260,3 +302,9 @@ def _share(where: Placement | None) -> Fraction:
 
 def _before(since_us: int, until_us: int | Missing) -> bool:
     return isinstance(until_us, Missing) or since_us < until_us
+
+
+def listed(holders: Sequence[Holder]) -> str:
+    """Some of them in words."""
+    shown = ", ".join(f"{each.workload} ({each.share}, since {iso(each.since_us)})" for each in holders[:_SHOWN])
+    return f"{shown} and {len(holders) - _SHOWN} more" if len(holders) > _SHOWN else shown

@@ -9,6 +9,9 @@ from gpuledger.errors import BadInput
 
 _MOST_BYTES = 64 * 1024 * 1024
 
+_GZIP = b"\x1f\x8b"
+"""How a file begins that gzip made (RFC 1952, section 2.3.1)."""
+
 MOST_HISTORY_BYTES = 1024 * 1024 * 1024
 """A dump of Slurm's accounting has about 240 bytes a row: four million rows."""
 
@@ -25,6 +28,8 @@ def read_bytes(path: Path, *, most: int | None = None, split: str = "split it by
         BadInput: ``unreadable-file`` or ``too-large``; ``stdin-twice`` where ``-`` stands for two inputs.
     """
     bound = _MOST_BYTES if most is None else most
+    if str(path) == "-" and sys.stdin is None:  # as Python has it, started with <&-
+        raise BadInput("unreadable-file", "stdin is closed", path=str(path), hint="give the name of a file")
     if str(path) == "-" and sys.stdin.buffer.closed:
         message = "- stands twice, and what comes on stdin can be read once"
         raise BadInput("stdin-twice", message, path=str(path), hint="keep one of them in a file")
@@ -50,6 +55,9 @@ def read_text(path: Path, *, hint: str, most: int | None = None) -> str:
         BadInput: ``unreadable-file``, ``too-large``, or ``not-text``.
     """
     content = read_bytes(path, most=most)
+    if content[:2] == _GZIP:
+        unpack = f"gunzip -c {path} | gpuledger ... -"
+        raise BadInput("not-text", "packed by gzip, and so no text", path=str(path), hint=unpack)
     for encoding in ("utf-8-sig", "utf-16") if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig",):
         try:
             return content.decode(encoding)

@@ -51,7 +51,7 @@ def smi(ledger: Ledger, *, at_us: int | None, now_us: int) -> Snapshot:
 def _at(ledger: Ledger, at_us: int | None, now_us: int) -> Snapshot:
     events = list(ledger.scan(DeviceEvent))
     moment_us = _moment(ledger, at_us, {event.host for event in events}, now_us)
-    if moment_us < archived_until(ledger.connection) and (left := archived_between(ledger, moment_us, moment_us + 1)):
+    if moment_us < archived_until(ledger) and (left := archived_between(ledger, moment_us, moment_us + 1)):
         raise missing(left, f"who held what at {iso(moment_us)}", f"gpuledger smi --at {iso(moment_us)}")
     gpus = sorted({(event.host, event.device) for event in events if not event.parent})
     unwritten = list(unwritten_watches(ledger, hear(ledger, now_us=now_us)))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from gpuledger.errors import Misconfigured
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.controller_clock import clock_row
-from gpuledger.model.lifecycle import Transition
+from gpuledger.model.lifecycle import LONGEST_NAME, Transition
 from gpuledger.model.outcomes import TransitionReport
 from gpuledger.model.rows import Watch
 from gpuledger.model.workload_rows import Hold, WorkloadEvent
@@ -39,7 +39,8 @@ def record_transitions(
 
     Raises:
         Refused: ``forbidden-transition``, ``end-before-start``, ``no-placement``, ``no-hold``, ``device-full``,
-            ``at-ahead``, or ``conflict`` for a known id with other content.
+            ``at-ahead``; ``other-source`` or ``release-unconfirmed`` by the rules of its pool; ``conflict`` for a known id
+            with other content.
         Misconfigured: ``unknown-team`` where the policy in force lists teams, and not this one.
         Unavailable: ``ledger-busy`` and the like.
     """
@@ -55,9 +56,9 @@ def record_transitions(
     assert appended is not None
     memory.wrote(writer, appended.added)
     return TransitionReport(
-        added=tuple(row for row in appended.added if isinstance(row, WorkloadEvent)),
+        added=tuple([row for row in appended.added if isinstance(row, WorkloadEvent)]),
         known=tuple(batch.known),
-        holds=tuple(row for row in appended.added if isinstance(row, Hold)),
+        holds=tuple([row for row in appended.added if isinstance(row, Hold)]),
         problems=tuple(batch.problems),
     )
 
@@ -81,10 +82,10 @@ def heartbeat(
     Raises:
         Misconfigured: ``bad-transition`` for a source that is no name, or an interval below a second.
     """
-    if not source or not source.isprintable() or interval_us < 1_000_000:
+    if not 0 < len(source) <= LONGEST_NAME or not source.isprintable() or interval_us < 1_000_000:
         raise Misconfigured(
             "bad-transition",
-            f"a heartbeat of {source!r} every {interval_us} microseconds: a name and a second or more are needed",
+            f"a heartbeat of {source[:40]!r} every {interval_us} microseconds: a name and a second or more are needed",
             hint="gpuledger transition --heartbeat NAME --every 60s",
         )
     beat = Watch(

@@ -50,7 +50,7 @@ def window(
     """The window asked for: by default from the first evidence to now; the future is not asked about.
 
     With ``reserved``, or where no device is known, it is that of lifecycle events: of declared history
-    it ends with the last of them.
+    it ends with the last of them, unless what comes after them is asked about.
 
     While an agent looks, now is its last look.
 
@@ -67,7 +67,8 @@ def window(
     if until is not None:
         until_us = min(until, now_us)
     elif is_told:
-        until_us = min(told_until(ledger, now_us=now_us), now_us)
+        told_us = min(told_until(ledger, now_us=now_us), now_us)
+        until_us = now_us if since is not None and since >= told_us else told_us
     elif isinstance(last_us, Missing) or first_naming_watches(ledger, hosts):
         pulse = hear(ledger, now_us=now_us)
         until_us = now_us if pulse is None or not pulse.is_beating(now_us) else pulse.told_us
@@ -95,7 +96,7 @@ def _refuse_archived_edges(ledger: Ledger, since_us: int, until_us: int, kinds: 
     Raises:
         Unavailable: ``archive-missing``.
     """
-    if since_us >= archived_until(ledger.connection):
+    if since_us >= archived_until(ledger):
         return
     first_us, _ = ledger.span_of(kinds)
     begins_us = since_us if isinstance(first_us, Missing) or first_us < since_us else hour_floor(since_us)

@@ -14,9 +14,11 @@ from gpuledger.ledger.archived import archived_until
 from gpuledger.ledger.engine import others_wrote, own_changes
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.identity import IdentityText
+from gpuledger.model.missing import Missing
 from gpuledger.model.rows import Row
 from gpuledger.operations.lives import Life
 from gpuledger.operations.occupancy import Occupancy
+from gpuledger.operations.pools import Pools
 from gpuledger.operations.usage import policies
 
 _REMEMBERED = 20_000
@@ -36,7 +38,8 @@ class Memory:
         self.version = -1
         self._knows_policy = False
         self._archived_us = -1
-        self.teams: list[tuple[int, frozenset[str]]] = []
+        self._teams: list[tuple[int, frozenset[str]]] = []
+        self._pools: list[tuple[int, Pools]] = []
 
     def catch_up(self) -> None:
         """Drop what may have changed; in the transaction, so that it holds until its rows are written."""
@@ -64,20 +67,31 @@ class Memory:
     def archived_until(self) -> int:
         """Before which moment the events are archived; 0 where none are."""
         if self._archived_us < 0:
-            self._archived_us = archived_until(self._ledger.connection)
+            self._archived_us = archived_until(self._ledger)
         return self._archived_us
 
-    def teams_in_force(self, ledger: Ledger, now_us: int) -> frozenset[str]:
+    def teams_in_force(self, now_us: int) -> frozenset[str]:
         """The teams that the policy in force lists; empty where it lists none, or there is no policy."""
-        version = self.version if self._knows_policy else workloads.newest_policy(ledger.connection)
+        self._read_policies(now_us)
+        in_force = [teams for effective_from_us, teams in self._teams if effective_from_us <= now_us]
+        return in_force[-1] if in_force else frozenset()
+
+    def pools_in_force(self, now_us: int) -> Pools:
+        """The rules of pools in the policy in force."""
+        self._read_policies(now_us)
+        in_force = [pools for effective_from_us, pools in self._pools if effective_from_us <= now_us]
+        return in_force[-1] if in_force else Pools(self._ledger, Missing("no policy is in force"))
+
+    def _read_policies(self, now_us: int) -> None:
+        if self._knows_policy:
+            return
         self._knows_policy = True
+        version = workloads.newest_policy(self._ledger.connection)
         if version != self.version:
             self.version = version
-            self.teams = [
-                (effective_from_us, policy.teams) for effective_from_us, policy in policies(ledger, now_us=now_us)
-            ]
-        in_force = [teams for effective_from_us, teams in self.teams if effective_from_us <= now_us]
-        return in_force[-1] if in_force else frozenset()
+            found = policies(self._ledger, now_us=now_us)
+            self._teams = [(effective_from_us, policy.teams) for effective_from_us, policy in found]
+            self._pools = [(effective_from_us, Pools(self._ledger, policy)) for effective_from_us, policy in found]
 
 
 _MEMORIES: WeakKeyDictionary[Ledger, Memory] = WeakKeyDictionary()
@@ -85,9 +99,10 @@ _MEMORIES: WeakKeyDictionary[Ledger, Memory] = WeakKeyDictionary()
 
 def memory_of(ledger: Ledger) -> Memory:
     """What is remembered of a ledger for as long as it is open."""
-    if ledger not in _MEMORIES:
-        _MEMORIES[ledger] = Memory(ledger)
-    return _MEMORIES[ledger]
+    memory = _MEMORIES.get(ledger)
+    if memory is None:
+        memory = _MEMORIES[ledger] = Memory(ledger)
+    return memory
 
 
 def forget_memory(ledger: Ledger) -> None:

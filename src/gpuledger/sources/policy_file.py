@@ -17,17 +17,14 @@ from gpuledger.model.moments import parse_moment
 from gpuledger.model.policy import MATCH_FIELDS, HostOwner, Policy, ServiceRule, UserOwner
 from gpuledger.model.problem import Problem
 from gpuledger.model.shares import NOT_GIVEN as NO_SHARES
-from gpuledger.sources import policy_quotas, policy_rates
+from gpuledger.sources import policy_pools, policy_quotas, policy_rates
 from gpuledger.sources.policy_shares import parse_shares
 from gpuledger.sources.yaml_nodes import MappingReader, compose
 
 ACTED_ON: tuple[str, ...] = (
-    "effective_from", "services", "owners", "billing", "quotas", "shares", "rates", "money",
+    "effective_from", "services", "owners", "pools", "billing", "quotas", "shares", "rates", "money",
 )  # fmt: skip
 """Top-level keys that this version acts on."""
-
-KEPT: tuple[str, ...] = ("pools",)
-"""Top-level keys that are known and stored with the document; each is reported as ``policy-unused``."""
 
 LONGEST_PATTERN = 1000
 """Characters. A pattern is run on every identity; the longest sensible one is a fraction of this."""
@@ -93,7 +90,7 @@ def parse(
     if len(text) > LONGEST_TEXT:
         raise _too_large(path)
     document = compose(text, path=path, is_stored=is_stored)
-    document.refuse_unknown((*ACTED_ON, *KEPT))
+    document.refuse_unknown(ACTED_ON)
     owners = document.mapping("owners")
     if owners:
         owners.refuse_unknown(("users", "namespaces", "hosts"))
@@ -107,27 +104,20 @@ def parse(
         # versions before rates were acted on were stored with whatever stood there
         rates = Missing(f"the rates of this version cannot be read: {error.message}")
         problems.append(Problem(code="policy-unused", message=f"its rates are not acted on: {error.message}"))
+    pools, unused = policy_pools.pools(document, path=path, is_stored=is_stored)
     policy = Policy(
         effective_from_us=effective_from_us,
         services=tuple(_service(rule) for rule in document.mappings("services")),
         users={name: _user(entry) for name, entry in _named(owners, "users")},
         namespaces={name: _namespace(entry) for name, entry in _named(owners, "namespaces")},
         hosts={name: _host(entry) for name, entry in _named(owners, "hosts")},
+        pools=pools,
         shares=parse_shares(shares) if (shares := document.mapping("shares")) else NO_SHARES,
         quotas=policy_quotas.quotas(document),
-        zone=policy_quotas.billing_zone(document),
+        zone=policy_quotas.billing_zone(document, is_stored=is_stored),
         rates=rates,
     )
-    problems += [
-        Problem(
-            code="policy-unused",
-            message=f"`{key}` is kept, but this version does not act on it",
-            where=f"{path}:{document.line_of(key)}",
-        )
-        for key in document.names
-        if key in KEPT
-    ]
-    return policy, problems
+    return policy, [*problems, *unused]
 
 
 def _effective_from(document: MappingReader, now_us: int) -> int:

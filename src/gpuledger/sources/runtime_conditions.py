@@ -13,7 +13,7 @@ from typing import Any
 
 from gpuledger.errors import BadInput, Misconfigured
 from gpuledger.model.lifecycle import Placement, State
-from gpuledger.sources.transition_lines import parse_at, parse_placement
+from gpuledger.sources.transition_lines import once, parse_at, parse_placement
 
 _TYPES: dict[str, State] = {
     **{state.value: state for state in State},
@@ -60,7 +60,7 @@ def parse(text: str, *, path: str) -> tuple[Condition, ...]:
         BadInput: ``bad-json`` with its line, or ``bad-condition`` naming the workload.
     """
     try:
-        document = json.loads(text, parse_float=str)
+        document = json.loads(text, parse_float=str, object_pairs_hook=once)
     except RecursionError:
         raise BadInput("bad-json", "nested too deeply", path=path, hint=_HINT) from None
     except ValueError as error:

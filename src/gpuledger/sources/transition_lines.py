@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, tzinfo
 from fractions import Fraction
 from typing import Any
 
@@ -24,8 +24,8 @@ from gpuledger.model.lifecycle import (
     parse_share,
     parse_state,
 )
-from gpuledger.model.moments import to_us
 from gpuledger.model.problem import Problem
+from gpuledger.sources.trace_times import ISO, Times, ZoneNeeded
 
 WORDS: tuple[str, ...] = (
     "workload", "state", "at", "id", "source", "user", "team", "project", "requested_class", "class", "region",
@@ -38,6 +38,8 @@ _PLACING = ("class", "region", "machine", "pool", "devices", "share")
 _COUNT = re.compile(r"[0-9]{1,9}")
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?")
 _HINT = f"known words: {', '.join(WORDS)}"
+_TIME_HINT = "2026-11-29T14:00:00Z"
+_OR_ZONE = "; or say which clock they are of: --zone UTC, --zone Europe/Berlin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,9 @@ class Lines:
     problems: tuple[Problem, ...] = ()
 
 
-def parse(text: str, *, path: str, source: str, keep_going: bool = False) -> Lines:
+def parse(
+    text: str, *, path: str, source: str, keep_going: bool = False, zone: tzinfo | None = None
+) -> Lines:  # fmt: skip
     """The transitions of JSON lines.
 
     Args:
@@ -63,17 +67,20 @@ def parse(text: str, *, path: str, source: str, keep_going: bool = False) -> Lin
         path: the file as the user named it, for errors.
         source: who says so, where a line does not say.
         keep_going: leave broken lines out, with a problem each; else the first one refuses the whole text.
+        zone: of times that carry none; without it such a time is an error.
 
     Raises:
         BadInput: the line that cannot be understood; its code says why.
     """
-    lines = ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
-    return _read(((number, _mapping(line)) for number, line in lines), path, source, keep_going)
+    # a line ends with a line feed alone: texts in it may hold what else ends one to Python (U+2028, U+0085)
+    lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+    return _read(((number, _mapping(line)) for number, line in lines), path, source, keep_going, zone)
 
 
 def parse_rows(
-    rows: Iterable[Mapping[str, Any]], *, path: str, source: str, keep_going: bool = False, beside: Sequence[str] = ()
-) -> Lines:
+    rows: Iterable[Mapping[str, Any]], *, path: str, source: str, keep_going: bool = False, beside: Sequence[str] = (),
+    zone: tzinfo | None = None,
+) -> Lines:  # fmt: skip
     """The transitions of a query's rows, as :func:`parse`; the line number is that of the row.
 
     Args:
@@ -82,7 +89,7 @@ def parse_rows(
     named = (
         (number, {k: v for k, v in row.items() if k not in beside or k in WORDS}) for number, row in enumerate(rows, 1)
     )
-    return _read(named, path, source, keep_going)
+    return _read(named, path, source, keep_going, zone)
 
 
 def parse_placement(words: Mapping[str, Any]) -> Placement | None:
@@ -132,30 +139,41 @@ def parse_placement(words: Mapping[str, Any]) -> Placement | None:
     return placement
 
 
-def parse_at(value: object) -> int:
-    """Microseconds UTC of a time in a file: ISO 8601 with its zone, or a database's own time.
+def parse_at(value: object, zone: tzinfo | None = None, *, needed: str = "") -> int:
+    """Microseconds UTC of a time in a file: ISO 8601, or a database's own time.
+
+    Args:
+        value: as it was read.
+        zone: of a time that carries none.
+        needed: what else helps where it has neither, beside writing it with its zone.
 
     Raises:
-        Misconfigured: ``bad-time``.
+        Misconfigured: ``bad-time``, or ``zone-needed`` for a time that carries none where none was declared.
     """
-    moment = value
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value.strip())
-        except ValueError:
-            moment = None
-    if not isinstance(moment, datetime):
-        raise Misconfigured("bad-time", f"at {value!r} is not a time", hint="2026-11-29T14:00:00Z")
-    return to_us(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    text = value.isoformat() if isinstance(value, datetime) else value
+    if not isinstance(text, str):
+        raise Misconfigured("bad-time", f"at {str(value)[:40]!r} is not a time", hint=_TIME_HINT)
+    try:
+        moments = Times(unit=ISO, zone=zone).read(text.strip())
+    except ZoneNeeded as error:
+        raise Misconfigured("zone-needed", f"at {error}", hint=f"{_TIME_HINT}, with its zone{needed}") from None
+    except ValueError as error:
+        raise Misconfigured("bad-time", f"at {error}", hint=_TIME_HINT) from None
+    if len(moments) > 1:
+        shown_twice = f"at {text!r} was shown twice by the clocks of {zone}"
+        raise Misconfigured("bad-time", shown_twice, hint=f"{text}+01:00, with the offset that is meant")
+    return moments[0]
 
 
-def _read(numbered: Iterable[tuple[int, Any]], path: str, source: str, keep_going: bool) -> Lines:
+def _read(
+    numbered: Iterable[tuple[int, Any]], path: str, source: str, keep_going: bool, zone: tzinfo | None
+) -> Lines:  # fmt: skip
     found: list[Transition] = []
     problems: list[Problem] = []
     placements: dict[Placement, Placement] = {}
     for number, told in numbered:
         try:
-            found.append(_transition(told, source, placements))
+            found.append(_transition(told, source, placements, zone))
         except Misconfigured as error:
             if not keep_going:
                 raise BadInput(error.code, error.message, path=path, line=number, hint=error.hint) from None
@@ -163,14 +181,30 @@ def _read(numbered: Iterable[tuple[int, Any]], path: str, source: str, keep_goin
     return Lines(transitions=tuple(found), rows_read=len(found), problems=tuple(problems))
 
 
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON whose words stand once each: of two nobody knows which is meant.
+
+    Raises:
+        ValueError: naming the word that stands twice.
+    """
+    told = dict(pairs)
+    if len(told) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice[:40]!r} stands twice in one object")
+    return told
+
+
 def _mapping(line: str) -> Any:
     try:
-        return json.loads(line, parse_float=str)
+        return json.loads(line, parse_float=str, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         return Misconfigured("bad-json", f"not JSON: {error}", hint="one JSON object a line")
 
 
-def _transition(told: Any, source: str, placements: dict[Placement, Placement]) -> Transition:
+def _transition(
+    told: Any, source: str, placements: dict[Placement, Placement], zone: tzinfo | None
+) -> Transition:  # fmt: skip
     if isinstance(told, Misconfigured):
         raise told
     if not isinstance(told, Mapping):
@@ -182,7 +216,7 @@ def _transition(told: Any, source: str, placements: dict[Placement, Placement]) 
     texts = {name: _text(name, told.get(name) or "") for name in _TEXTS}
     placement = parse_placement(told)
     placement = placements.setdefault(placement, placement) if placement is not None else None
-    state, at_us = parse_state(_text("state", told["state"])), parse_at(told["at"])
+    state, at_us = parse_state(_text("state", told["state"])), parse_at(told["at"], zone, needed=_OR_ZONE)
     says = texts["source"] or source
     key = placement.key if placement else ""
     owner = {name: texts[name] for name in ("user", "team", "project", "requested_class")}
