@@ -39,8 +39,8 @@ def record_transitions(
 
     Raises:
         Refused: ``forbidden-transition``, ``end-before-start``, ``no-placement``, ``no-hold``, ``device-full``,
-            ``at-ahead``; ``other-source`` or ``release-unconfirmed`` by the rules of its pool; ``conflict`` for a known id
-            with other content.
+            ``at-ahead``; ``other-source`` or ``release-unconfirmed`` by the rules of its pool; ``conflict`` for
+            a known id with other content.
         Misconfigured: ``unknown-team`` where the policy in force lists teams, and not this one.
         Unavailable: ``ledger-busy`` and the like.
     """
