@@ -123,6 +123,14 @@ def test_lapsed_other_and_uncounted_holders() -> None:
     assert (verdict.used, verdict.left) == (1, 2)
 
 
+@pytest.mark.parametrize(("of", "unknown"), [("H100*", ["any"]), ("c*", ["any"]), ("cpu", []), ("", [])])
+def test_any_card_is_no_cpu(of: str, unknown: list[str]) -> None:
+    """Who holds a card of whatever class may count in a quota of cards, and in none of class cpu."""
+    verdict = use(quota(of=of), [holder("any", of="gpu")])
+    assert [each.workload for each in verdict.unknown] == unknown
+    assert [each.workload for each in verdict.holders] == ([] if of else ["any"])
+
+
 @pytest.mark.parametrize(
     ("limit", "spent", "holders", "asked", "ends", "fits"),
     [

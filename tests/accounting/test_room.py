@@ -8,8 +8,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from gpuledger.accounting import room
+from gpuledger.accounting.periods import period_of
 from gpuledger.accounting.quota import use_of
-from gpuledger.accounting.room import Wish, first_room, hours_room, joint_room, last_room
+from gpuledger.accounting.room import Wish, amount_of, first_room, hours_room, joint_room, last_room, still_us
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, iso, parse_moment
 from gpuledger.model.quotas import NEVER_FITS, NO_END, Bound, Holder, Per, Quota, QuotaUse, Scope
@@ -119,6 +121,40 @@ def test_hours_wait_for_a_period_that_has_enough(
 ) -> None:
     """Beside what holders promised of it; today's are used up."""
     assert told(use(quota(limit), holders, wish(amount, hours), spent=limit).frees_us) == frees
+
+
+@pytest.mark.parametrize("per", [Per.DAY, Per.WEEK])
+def test_promises_are_the_sum_of_each_holder(per: Per) -> None:
+    """Thirds and sevenths, ends within a period and on its edges: as one adds them up holder by holder."""
+    amounts = ["1/3", "2", "1/7", "5/4"]
+    ends = [-1, 14, 14 + 24, 14 + 24 * 6, Fraction(100, 7), 61.25, 200, 900, None]
+    holders = [holder(f"{end} {amount}", amount, end) for end in ends for amount in amounts]
+    limit, wanted = Fraction(2, 3) * sum(map(Fraction, amounts)) * 24, wish("1", 0.5)
+    since_us, until_us = period_of(NOW_US, per, UTC)
+    free = Fraction(-1)
+    while free < Fraction(1, 2):
+        since_us, until_us = period_of(until_us, per, UTC)
+        promised = sum(amount_of(each) * still_us(each.ends_us, since_us, until_us) for each in holders)
+        free = limit - Fraction(promised) / HOUR_US
+    assert use(quota(str(limit), per), holders, wanted, spent=str(limit)).frees_us == since_us
+    assert (since_us - NOW_US) // (24 * HOUR_US) > 5
+
+
+def test_of_a_full_year_each_holder_is_summed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of periods cost no more looks at who holds than one."""
+    looked: list[str] = []
+
+    def counted(each: Holder) -> Fraction:
+        looked.append(each.workload)
+        return amount_of(each)
+
+    monkeypatch.setattr(room, "amount_of", counted)
+    holders = [holder(str(number), "1/3", 24 * 500) for number in range(50)]
+    found = hours_room(
+        quota("300"), holders, wish("1", 8), left=Fraction(0), at_us=NOW_US, from_us=NOW_US, zone=UTC
+    )  # fmt: skip
+    assert told(found) == "not before 2027-09-01T00:00:00Z: each day until then is promised"
+    assert len(looked) <= 2 * len(holders)
 
 
 def test_a_longer_period_may_be_the_first_that_has_enough() -> None:

@@ -118,6 +118,16 @@ def test_without_a_transition_it_is_unknown(gpuledger, tmp_path: Path) -> None:
     assert {(row["usage"], row["factor"], row["rank"]) for row in rows} == {("", "", "")}
 
 
+def test_what_is_told_later_is_said(lab) -> None:
+    """Up to then nothing is known, and the line on stderr names the first transition; none at all is another line."""
+    early = ("--at", "2026-11-28T07:30:00Z")
+    for words in (early, (*early, "--explain", "alice")):
+        done = lab("fairshare", *words, *NOW)
+        assert (done.status, "no transition is known up to then" in done.out) == (3, True)
+        assert "up to then, the first is of 2026-11-28T08:00:00Z; ask by `--at` after it" in " ".join(done.err.split())
+    assert lab("fairshare", "--at", "2026-11-28T08:00:00Z", *NOW).status == 0
+
+
 def test_an_explanation_is_as_strict_as_the_list(lab) -> None:
     """Usage outside of the tree is unknown to both; and it is of one name among all."""
     assert lab("fairshare", "--explain", "alice", "--strict", *NOW).status == 0

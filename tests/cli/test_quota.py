@@ -30,7 +30,17 @@ def test_nothing_told_is_unknown(desk) -> None:
     assert done.status == 3
     assert "1 at once" in done.out
     assert "UNKNOWN" in done.out
+    assert "`gpuledger transition` or `gpuledger import` brings them" in " ".join(done.err.split())
     assert [each["used"] for each in desk("quota", *NOW, "--format", "json").json["quotas"]] == [None, None]
+
+
+def test_what_is_told_later_is_said(desk) -> None:
+    """Before the first transition nothing is known up to then, and the line on stderr names it."""
+    desk("transition", "w", "provisioning", "--user", "al", "--class", "L4", *NOW)
+    done = desk("quota", "--now", "2026-07-27T09:00:00Z")
+    assert (done.status, "no lifecycle transition is known up to then" in done.out) == (3, True)
+    assert "the first is of 2026-07-27T10:00:00Z; ask by `--now` after it" in " ".join(done.err.split())
+    assert desk("quota", *NOW).status == 0
 
 
 def test_in_each_format_and_for_each_filter(desk) -> None:

@@ -334,7 +334,8 @@ def test_a_chain_of_programs_in_one_process_is_counted_or_said(box: Box, worker:
     assert receipt["naming"] == "ebpf"
     freed_ms = sum(one["ms"] for one in receipt["unknown"] if one["reason"] == "row-freed")
     assert 4 * 115 <= receipt["context_ms"] + freed_ms <= 4 * 150, receipt
-    assert receipt["at_least"] is bool(receipt["unknown"])
+    reasons = bool(receipt["unknown"]), bool(receipt["unknown"] or receipt["doubts"])
+    assert reasons[0] <= receipt["at_least"] <= reasons[1], receipt  # on a busy machine there may be a doubt more
     assert {one["pid"] for one in receipt["contexts"]} == {receipt["pid"]}
 
 

@@ -37,8 +37,9 @@ def test_what_left_is_known_by_bound_numbers_and_edges(tmp_path) -> None:
         assert archived.edges(connection, ["driver"], "ends") == [45]
         assert ledger.span_of([DriverRecord]) == (10, 45)
         assert isinstance(ledger.span_of([Sighting])[0], Missing)
-        connection.info[archived.LAID] = True
-        assert archived.archived_until(ledger) == 0
+        for laid, until_us in ((1, 200), (2, 0)):  # one of them left since they were laid under, and all
+            connection.info[archived.LAID] = laid
+            assert archived.archived_until(ledger) == until_us
 
 
 def test_a_number_may_have_left() -> None:

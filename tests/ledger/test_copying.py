@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -14,8 +16,9 @@ import sqlalchemy as sa
 
 from gpuledger.errors import Corrupt, GpuledgerError, Refused
 from gpuledger.ledger import Ledger, copying, verify_ledger
-from gpuledger.ledger.codec import Codec
+from gpuledger.ledger.codec import CODECS, Codec
 from gpuledger.ledger.copying import copy_ledger
+from gpuledger.ledger.engine import engine_of
 from gpuledger.ledger.schema import METADATA
 from gpuledger.model.identity import IdentityText
 from gpuledger.model.rows import DriverRecord
@@ -58,6 +61,19 @@ def copied(source: Path | str, target: Path | str) -> CopyReport:
     """One copy."""
     with Ledger.open(source, mode="read") as opened, Ledger.open(target, mode="append") as into:
         return copy_ledger(opened, into)
+
+
+def take_out(place: Path | str, table: str, where: str, postgres) -> None:
+    """Rows of a table deleted behind the program's back."""
+    if isinstance(place, Path):
+        with closing(sqlite3.connect(place)) as file, file:
+            for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                file.execute(f"DROP TRIGGER {name}")
+            file.execute(f"DELETE FROM {table} WHERE {where}")
+        return
+    with psycopg.connect(postgres.url(OWNER, place.rpartition("/")[2]), autocommit=True) as owner:
+        owner.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+        owner.execute(f"DELETE FROM {table} WHERE {where}")
 
 
 @pytest.mark.parametrize("source", ENGINES)
@@ -131,6 +147,99 @@ def test_a_changed_source_is_not_copied(fresh, make, postgres) -> None:
     assert "a.import/8" in caught.value.message
     with Ledger.open(copy, mode="read") as ledger:
         assert verify_ledger(ledger) == []
+
+
+@pytest.mark.parametrize("cut", ["a seal without its chain", "the end of a chain", "a chain's own rows"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_without_a_link_are_damage(fresh, make, postgres, engine: str, cut: str) -> None:
+    """What no link reaches is never left behind without a word: the first such row is named, and nothing is added."""
+    origin, copy = fresh(engine, "origin"), fresh("sqlite", "copy")
+    with Ledger.open(origin, mode="append") as ledger:
+        ledger.append([make.driver(1)], writer="x.agent", at_us=1)
+        ledger.seal(2, writer="s.seal")
+        ledger.append([make.driver(2)], writer="x.agent", at_us=3)
+        ledger.append([make.watch(2)], writer="y.agent", at_us=4)
+    where, ref = {
+        "a seal without its chain": ("writer = 's.seal'", "seal:s.seal/1"),
+        "the end of a chain": ("writer = 'x.agent' AND first_number = 2", "driver:x.agent/2"),
+        "a chain's own rows": ("writer = 'y.agent'", "watch:y.agent/1"),
+    }[cut]
+    take_out(origin, "link", where, postgres)
+    with pytest.raises(Corrupt) as caught:
+        copied(origin, copy)
+    assert caught.value.code == "ledger-damaged"
+    assert f" {ref} belongs to no link" in caught.value.message
+    assert caught.value.hint.startswith("gpuledger verify")
+    with Ledger.open(origin, mode="read") as one, Ledger.open(copy, mode="read") as other:
+        assert ref in {finding.where for finding in verify_ledger(one)}
+        assert other.heads() == {}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_link_that_was_taken_out_is_damage(fresh, make, postgres, engine: str) -> None:
+    """With its rows gone too the next link is whole, and follows none: the source is named, not the target."""
+    origin, copy = fresh(engine, "origin"), fresh("sqlite", "copy")
+    with Ledger.open(origin, mode="append") as ledger:
+        for number in range(1, 5):
+            ledger.append([make.driver(number)], writer="x.agent", at_us=number)
+    take_out(origin, "link", "writer = 'x.agent' AND first_number = 2", postgres)
+    take_out(origin, "driver_record", "writer = 'x.agent' AND number = 2", postgres)
+    with pytest.raises(Corrupt, match=r"x\.agent/3 does not follow the one before it, which ends at 1") as caught:
+        copied(origin, copy)
+    assert caught.value.code == "ledger-damaged"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_many_writers_are_read_together(fresh, make, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
+    """What a stage asks of the source does not grow with the chains: a fleet's ledger has hundreds that all moved."""
+    monkeypatch.setattr(copying, "_CHAINS_AT_ONCE", 25)
+    asked: dict[int, int] = {}
+    told: dict[int, int] = {}
+    for chains in (24, 25, 60):
+        origin, copy = fresh(engine, f"origin{chains}"), fresh("sqlite", f"copy{chains}")
+        with Ledger.open(origin, mode="append") as ledger:
+            for hour in range(4):
+                for number in range(chains):
+                    ledger.append([make.watch(hour * 100 + number)], writer=f"h{number}.agent", at_us=hour)
+                ledger.seal(hour, writer="c.seal")
+        monkeypatch.setattr(copying, "_ROWS_AT_ONCE", chains)
+        monkeypatch.setattr(copying, "_ALL_AT_ONCE", 2 * chains)
+        streams: list[object] = []
+        stages: list[int] = []
+        with Ledger.open(origin, mode="read") as opened, Ledger.open(copy, mode="append") as into:
+            speaking = engine_of(opened.connection)
+            stream = speaking.stream
+            monkeypatch.setattr(speaking, "stream", lambda *given: streams.append(given) or stream(*given))  # noqa: B023 used here only
+            copy_ledger(opened, into, progress=lambda done, _: stages.append(done))  # noqa: B023
+            monkeypatch.setattr(speaking, "stream", stream)
+            assert verify_ledger(into) == []
+        assert dump(origin) == dump(copy)
+        asked[chains], told[chains] = len(streams), len(stages)
+    assert told == {24: 4, 25: 4, 60: 4}
+    by_stage = len(CODECS) + 2  # the rows of each kind, the links, and whether links end there
+    once = 2  # the seals and the texts
+    asked_each = {24: 1, 25: 2, 60: 3}  # times 25 chains, the one that seals among them
+    assert asked == {chains: once + 4 * times * by_stage for chains, times in asked_each.items()}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_chains_between_two_seals_follow_one_another_in_groups(
+    fresh, make, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    """More than goes at once is copied in groups of whole chains, each one transaction, the chain of the seal last."""
+    origin, copy = fresh(engine, "origin"), fresh("sqlite", "copy")
+    with Ledger.open(origin, mode="append") as ledger:
+        for number in range(12):
+            for row in range(3):
+                ledger.append([make.watch(number * 10 + row)], writer=f"h{number}.agent", at_us=row)
+        ledger.seal(9, writer="a.seal")
+    monkeypatch.setattr(copying, "_ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(copying, "_ALL_AT_ONCE", 10)
+    told: list[int] = []
+    with Ledger.open(origin, mode="read") as opened, Ledger.open(copy, mode="append") as into:
+        copy_ledger(opened, into, progress=lambda done, _: told.append(done))
+    assert told == [9, 18, 27, 37]  # three chains at a time, and the seal with the last three
+    assert dump(origin) == dump(copy)
 
 
 def test_a_large_link_is_streamed(fresh, make, monkeypatch: pytest.MonkeyPatch) -> None:

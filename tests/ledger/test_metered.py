@@ -47,3 +47,23 @@ def test_who_is_heard_again_is_asked_by_what_stood_then(new_place) -> None:
         read.want_heard(seen, until_us=plane.at(5))
         assert read.wanted() == {"a"}
     plane.ledger.close()
+
+
+def test_a_silence_is_asked_for_once_however_long(new_place, monkeypatch) -> None:
+    """A source that retired, and one that came later: what follows a silence is looked for once, of each hour not."""
+    plane = ControlPlane(new_place("plane.db"))
+    plane.run("a", 0, None, plane.placement(), source="old")
+    plane.beat(1, source="old")
+    marks = plane.ledger.marks()
+    plane.tell("a", "stopped", 9, source="old")
+    plane.beat(30, source="new")
+    asked: list[int] = []
+    parts_of_day = [(plane.at(hour), plane.at(hour + 1), marks) for hour in reversed(range(24))]
+    with reading(plane.ledger, plane.ledger.marks()) as read:
+        see = read._see
+        monkeypatch.setattr(read, "_see", lambda seen: (asked.append(1), see(seen)))
+        read.want_late(marks, parts_of_day)
+        assert read.wanted() == {"a"}
+        assert read.first_hour() == plane.at(1)
+    assert len(asked) == 2
+    plane.ledger.close()

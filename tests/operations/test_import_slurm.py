@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
 import pytest
 
-from gpuledger.errors import Misconfigured
+from gpuledger.errors import BadInput, Misconfigured
 from gpuledger.model.lifecycle import State
 from gpuledger.operations.import_slurm import read_slurm
 
@@ -62,3 +63,12 @@ def test_local_times_need_a_zone_there_is(tmp_path: Path, zone: str | None, code
     with pytest.raises(Misconfigured) as refused:
         read_slurm(write(tmp_path, HEADER + ROWS), zone=zone)
     assert refused.value.code == code
+
+
+def test_a_packed_dump_is_told_with_what_unpacks_it(tmp_path: Path) -> None:
+    """As traces and transitions are; a NUL byte in line 1 helps nobody."""
+    path = tmp_path / "dump.txt.gz"
+    path.write_bytes(gzip.compress((HEADER + ROWS).encode()))
+    with pytest.raises(BadInput, match="packed by gzip") as refused:
+        read_slurm(path, zone="UTC")
+    assert (refused.value.code, refused.value.hint) == ("not-text", f"gunzip -c {path} | gpuledger ... -")

@@ -8,8 +8,10 @@ import pytest
 
 from gpuledger.errors import Misconfigured
 from gpuledger.ledger.store import Ledger
-from gpuledger.model.moments import parse_moment
+from gpuledger.model.lifecycle import State, Transition
+from gpuledger.model.moments import DAY_US, HOUR_US, parse_moment
 from gpuledger.model.workload_rows import WorkloadEvent
+from gpuledger.operations import known_otherwise
 from gpuledger.operations.import_history import import_history
 from gpuledger.operations.import_slurm import read_slurm
 from gpuledger.operations.import_trace import read_trace
@@ -168,3 +170,19 @@ def test_a_trace_that_counts_from_another_origin_is_refused(desk, tmp_path) -> N
     later = [f"w{number},{number * 1000 + 900_000 + number % 7},{number * 1000 + 900_100}" for number in range(20)]
     assert bring_trace(desk, tmp_path, lines + later) == 3 * 20
     assert bring_trace(desk, tmp_path, lines[:9], origin="2026-03-01")
+
+
+def test_nights_of_one_length_are_not_compared_each_with_each() -> None:
+    """All are a day apart, so each fits to each by some clock; only what runs at once with itself tells of one."""
+
+    def nights(first: int, shift_us: int) -> list[tuple[known_otherwise._Run, int]]:
+        found = []
+        for night in range(first, first + 50):
+            at_us = night * DAY_US + shift_us
+            began = Transition(workload="nightly", event_id=f"e{night}", state=State.RUNNING, at_us=at_us, source="t")
+            found.append((known_otherwise._Run(began=began, end_us=at_us + 6 * HOUR_US), 6 * HOUR_US))
+        return found
+
+    known = {("nightly", 6 * HOUR_US): [night * DAY_US for night in range(1000, 1050)]}
+    assert known_otherwise._possible_shifts(nights(1050, 0), known) == []
+    assert known_otherwise._possible_shifts(nights(1000, HOUR_US), known) == [HOUR_US]

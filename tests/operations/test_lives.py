@@ -48,7 +48,7 @@ def test_adding_at_the_end_agrees_with_building_anew(told: list) -> None:
     for sequence, (state, later, placement, requested) in enumerate(told, 1):
         at_us += later
         events.append(event(sequence, state.value, at_us, placement, requested))
-        assert grown.is_last(events[-1])
+        assert not grown.is_late(at_us)
         grown.put_last(events[-1])
         built = Life("w", list(events))
         for name in ("stand", "placement", "requested", "has_ended", "state"):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
+import pytest
+
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.lifecycles import intervals
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US
 from gpuledger.model.outcomes import HistoryReport
 from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
+from gpuledger.operations import overlapping_runs
 from gpuledger.operations.import_history import begun_anew, import_history
 from gpuledger.sources import trace_csv, trace_map
 
@@ -82,3 +85,65 @@ def test_what_an_open_run_tells_later_is_the_same_run(tmp_path: Path) -> None:
     left_out = bring(tmp_path, "1,1600000500,,1", as_of=1_600_020_000)
     assert [problem.code for problem in left_out.problems] == ["overlapping-known"]
     assert (left_out.added, left_out.running) == (0, 0)
+
+
+def test_many_runs_of_one_id_are_each_compared_with_the_stays_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 40 nightly runs every gap and every touch is right; the stays of a workload are made once, not once a run."""
+    made: list[int] = []
+    stays = overlapping_runs.holdings
+    monkeypatch.setattr(overlapping_runs, "holdings", lambda events: made.append(1) or stays(events))
+    first = 1_600_000_000
+    bring(tmp_path, "\n".join(f"nightly,{first + 1000 * n},{first + 1000 * n + 400},1" for n in range(40)))
+    assert not made
+    told = []
+    for n in range(40):  # in the gap, to one second before the next; or up to it, where its stop would end the next
+        begin, end = first + 1000 * n + 400, first + 1000 * (n + 1)
+        told.append(f"nightly,{begin},{end - 1 + n % 2},1")
+    second = bring(tmp_path, "\n".join(told), source="trace:b")
+    assert len(made) == 1
+    [problem] = second.problems
+    # the last is after all that is known
+    assert problem.message.startswith("19 runs of a workload that ran already then")
+    assert held(tmp_path) == {"nightly": 40 * 400 + 20 * 599 + 600}
+
+
+def test_a_run_around_a_known_one_and_one_inside_it_overlap(tmp_path: Path) -> None:
+    """From both sides; before the first and after the last nothing does."""
+    bring(tmp_path, "a,1600001000,1600002000,1\nb,1600001000,1600002000,1\nc,1600001000,1600002000,1")
+    rows = "a,1600000000,1600003000,1\nb,1600001400,1600001500,1\nc,1600000000,1600000999,1\nc,1600002000,1600002500,1"
+    assert "2 runs of" in bring(tmp_path, rows, source="trace:b").problems[0].message
+    assert held(tmp_path) == {"a": 1000, "b": 1000, "c": 2499}
+
+
+def test_events_of_workloads_without_a_new_run_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that comes again, with one row more, asks for the history of that one alone."""
+    bring(tmp_path, "a,1600000000,1600000100,1\nb,1600000000,1600000100,1")
+    asked: list[str] = []
+    ask = overlapping_runs.workloads.ask_events
+
+    def noting(connection, since_us):
+        asked.extend(since_us)
+        return ask(connection, since_us)
+
+    monkeypatch.setattr(overlapping_runs.workloads, "ask_events", noting)
+    found = overlapping_runs.without_overlapping
+    history = begun_anew(
+        trace_csv.parse(
+            "id,s,e,n\na,1600000000,1600000100,1\nb,1600000000,1600000100,1\nb,1600000050,1600000060,1\n",
+            path="f.csv", trace_map=trace_map.parse(MAP, path="m"), source="trace:a",
+        )
+    )  # fmt: skip
+    with Ledger.open(tmp_path / "l.db", mode="read") as ledger:
+        found(ledger, history, path="f.csv")
+    assert asked in ([], ["b"])
+
+
+def test_a_run_that_ends_where_a_known_one_begins_does_not_end_it(tmp_path: Path) -> None:
+    """Its stop, told later, would stand after the beginning that is known: the known run was lost without a word."""
+    bring(tmp_path, "a,1600001000,1600002000,1")
+    [problem] = bring(tmp_path, "a,1600000000,1600001000,1", source="trace:b").problems
+    assert problem.code == "overlapping-known"
+    assert "left out, 1,000 device-seconds" in problem.message
+    assert held(tmp_path) == {"a": 1000}

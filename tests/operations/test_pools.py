@@ -30,21 +30,16 @@ def policy(box) -> None:
 
 
 def tell(
-    box,
-    state: State,
-    minute: float,
-    *,
-    workload: str = "w",
-    source: str = "cp",
-    imported: bool = False,
-    **where: object,
-) -> TransitionReport:
+    box, state: State, minute: float, *, workload: str = "w", source: str = "cp", imported: bool = False,
+    now: float = 0, **where: object,
+) -> TransitionReport:  # fmt: skip
     placement = Placement(class_name="L4", share=Fraction(1, 2), **where) if where else None  # type: ignore[arg-type]
     told = Transition(
         workload=workload, event_id=f"{workload} {state} {minute}", state=state, at_us=box.at(minute), source=source,
         placement=placement,
     )  # fmt: skip
-    return record_transitions(box.ledger, [told], writer="box.cp", now_us=box.at(minute), imported=imported)
+    now_us = box.at(max(now, minute))
+    return record_transitions(box.ledger, [told], writer="box.cp", now_us=now_us, imported=imported)
 
 
 def run(box, **where: object) -> None:
@@ -72,6 +67,43 @@ def test_a_stop_waits_for_a_look_that_finds_nobody(box) -> None:
     report = tell(box, State.STOPPED, 30)
     assert [(hold.change, hold.at_us) for hold in report.holds] == [("released", box.at(30))]
     assert not tell(box, State.STOPPED, 30).added
+
+
+def test_who_lived_when_last_written_is_not_gone(box) -> None:
+    """A look can be written before the processes that it saw: the last that is known of one says that it lives."""
+    run(box, machine="n1", devices=(box.gpu,))
+    box.append(box.looking(5, 29), box.seen(77, 3, 29), minute=29)
+    box.append(box.looking(29, 31), minute=31)
+    assert "process 77 was on" in refusal(box, 30)
+
+
+def test_who_came_after_the_stop_is_somebody_else(box) -> None:
+    """Told late, when another has the device."""
+    run(box, machine="n1", devices=(box.gpu,))
+    box.append(box.looking(29, 45), box.seen(77, 3, 30, gone=31), box.seen(99, 40, 45), minute=45)
+    assert tell(box, State.STOPPED, 30, now=45).holds
+
+
+def test_a_late_stop_is_asked_of_where_it_ran_then(box) -> None:
+    """It moved since, from a pool with the rule to one without, or back."""
+    run(box, machine="n1", devices=(box.gpu,))
+    tell(box, State.RUNNING, 20, machine="n2", devices=("GPU-2",))
+    assert "nobody has looked at" in refusal(box, 10, now=30)
+    tell(box, State.PROVISIONING, 1, workload="v", machine="n2", devices=("GPU-3",))
+    tell(box, State.RUNNING, 2, workload="v")
+    tell(box, State.RUNNING, 20, workload="v", machine="n1", devices=(box.gpu,))
+    assert tell(box, State.STOPPED, 10, workload="v", now=30).added
+
+
+def test_a_policy_applied_by_a_clock_ahead_holds_once_it_is_time(box) -> None:
+    """A ledger that has been open since asks again."""
+    row = PolicyVersion(version=2, effective_from_us=box.at(10), applied_at_us=box.at(10), document_hash="i",
+                        document="pools: {nodes: {source: nobody}}")  # fmt: skip
+    tell(box, State.PROVISIONING, 1, workload="a", source="kubelet", machine="n9", pool="nodes")
+    box.ledger.append([row], writer="box.apply", at_us=box.at(10))
+    tell(box, State.PROVISIONING, 9, workload="b", source="kubelet", machine="n9", pool="nodes")
+    with pytest.raises(Refused, match="the reservations of nobody count"):
+        tell(box, State.PROVISIONING, 20, workload="c", source="cp", machine="n9", pool="nodes")
 
 
 def test_a_blind_look_is_no_look(box) -> None:

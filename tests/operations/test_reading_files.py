@@ -48,6 +48,19 @@ def test_a_packed_file_is_told_with_what_unpacks_it(tmp_path: Path) -> None:
     assert refused.value.hint.startswith(f"gunzip -c {path} | gpuledger")
 
 
+def test_a_packed_stdin_is_told_with_what_unpacks_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`gunzip -c -` in front of it would be no command that a pipe can take; a name with a space is quoted."""
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(gzip.compress(b"{}"))))
+    with pytest.raises(BadInput, match="packed by gzip") as refused:
+        read_text(Path("-"), hint=HINT)
+    assert refused.value.hint == "gunzip | gpuledger ... -"
+    path = tmp_path / "my events.gz"
+    path.write_bytes(gzip.compress(b"{}"))
+    with pytest.raises(BadInput) as refused:
+        read_text(path, hint=HINT)
+    assert refused.value.hint == f"gunzip -c '{path}' | gpuledger ... -"
+
+
 def test_stdin_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """`-` for two inputs is told with what to do, and is no crash."""
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"once\n")))

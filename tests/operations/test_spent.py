@@ -11,9 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from control_plane import ControlPlane
+from gpuledger.accounting.owners import Naming
 from gpuledger.model.meters import GPU_RESERVED
 from gpuledger.model.quotas import Bound, Per, Quota, Scope
 from gpuledger.model.rows import PolicyVersion
+from gpuledger.operations.blind_reserved import reserved_gaps
 from gpuledger.operations.correct import correct
 from gpuledger.operations.quota_book import QuotaBook
 from gpuledger.operations.usage_reserved import usage_reserved
@@ -184,6 +186,46 @@ def test_who_tells_no_more_is_named(plane) -> None:
     assert silent(9) == {"cp": (plane.at(4), 2), "history": (plane.at(2), 1)}
     plane.beat(9, source="history")
     assert silent(9) == {"cp": (plane.at(4), 2)}
+
+
+def test_an_import_has_its_hour(plane) -> None:
+    """Its beat promises no next one: silent from the end of the hour on, and ``blind`` says the same."""
+    reader = Reader(plane)
+    plane.run("old", 2, None, plane.placement(), declared=True, source="history")
+    plane.beat(Fraction(5, 2), source="history", interval_ms=0)
+    plane.run("live", 2, None, plane.placement(), source="told")
+    plane.beat(Fraction(5, 2), source="told", interval_ms=0)
+    quota = Quota(scope=Scope.TEAM, name="vision", per=Per.WEEK, limit=Fraction(10))
+    found = {"history": (plane.at(Fraction(5, 2)), 1)}
+    for minute, expected in ((151, {}), (180, {}), (181, found), (600, found)):
+        hour = Fraction(minute, 60)
+        reader.hours(hour)
+        said = reader.book.silent([Bound(quota=quota, name="vision")], plane.at(hour))
+        assert {source: each for source, each in said.items() if source == "history"} == expected, minute
+        assert said.keys() == ({"history", "told"} if expected else set())
+        gaps = reserved_gaps(plane.ledger, since_us=plane.at(0), until_us=plane.at(hour), now_us=plane.at(hour))
+        assert {gap.what for gap in gaps if gap.what == "history"} == set(expected)
+
+
+def test_owners_are_looked_up_of_who_is_silent_only(plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One source that fell silent for good makes no question cost as much as there are workloads of others."""
+    reader = Reader(plane)
+    plane.beat(1)
+    plane.run("lost", 1, None, plane.placement())
+    for number in range(5):
+        plane.run(f"w{number}", 1, None, plane.placement(), source="other")
+    reader.hours(4)
+    looked: list[str] = []
+    answerer = Naming.answerer
+
+    def counted(self: Naming, subject: str, at_us: int) -> tuple[str, str, str]:
+        looked.append(subject)
+        return answerer(self, subject, at_us)
+
+    monkeypatch.setattr(Naming, "answerer", counted)
+    quota = Quota(scope=Scope.TEAM, name="vision", per=Per.WEEK, limit=Fraction(10))
+    assert reader.book.silent([Bound(quota=quota, name="vision")], plane.at(4)) == {"cp": (plane.at(1), 1)}
+    assert len(looked) == 1
 
 
 steps = st.lists(

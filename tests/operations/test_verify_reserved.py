@@ -7,7 +7,7 @@ from dataclasses import replace
 from control_plane import MIDNIGHT_US, ControlPlane
 from gpuledger.ledger.reserved import Reading
 from gpuledger.model.moments import HOUR_US
-from gpuledger.model.rows import UsageRecord
+from gpuledger.model.rows import UsageCorrection, UsageRecord
 from gpuledger.operations.verify import verify
 from gpuledger.operations.verify_reserved import differences
 
@@ -29,6 +29,23 @@ def test_a_record_out_of_nowhere_is_found(new_place) -> None:
     (said,) = differences(plane.ledger, now_us=plane.at(5))
     assert "n9" in said
     assert "-7" in said
+    plane.ledger.close()
+
+
+def test_a_first_heartbeat_hides_no_difference(new_place) -> None:
+    """What came after a pass is late in final hours, and else only where a pass ran by a clock that is ahead."""
+    plane = ControlPlane(new_place("plane.db"))
+    plane.run("a", 0, None, plane.placement())
+    plane.meter(3)
+    (record, *_) = plane.ledger.scan(UsageRecord)
+    stray = UsageCorrection(
+        meter=record.meter, hour_us=record.hour_us, host=record.host, device=record.device, subject=record.subject,
+        correction_number=1, delta=-600, reason="late-evidence", evidence_count=1, evidence_hash="00", recorded_at_us=0,
+    )  # fmt: skip
+    plane.ledger.append([stray], writer="box.meter", at_us=plane.at(3))
+    plane.beat(4)
+    (said,) = differences(plane.ledger, now_us=plane.at(4))
+    assert "+600" in said
     plane.ledger.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuledger.sources.device_lists import NO_NAMES, devices_in
+from gpuledger.sources.device_lists import NO_NAMES, NamedTwice, devices_in
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,11 @@ def test_a_word_for_none_is_no_device(word: str) -> None:
 def test_what_is_no_list_of_devices_says_so(text: str) -> None:
     """Backwards, a number twice, a sign for a name: the cell is quoted."""
     with pytest.raises(ValueError, match=text):
+        devices_in(text)
+
+
+@pytest.mark.parametrize("text", ["0,0", "0,0-1", "gpu1 gpu1"])
+def test_a_number_that_stands_twice_is_told_apart(text: str) -> None:
+    """Whoever knows their number by other means may count them."""
+    with pytest.raises(NamedTwice, match="twice: numbers of several machines, or a mistake"):
         devices_in(text)

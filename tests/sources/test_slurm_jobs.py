@@ -699,6 +699,16 @@ def test_what_a_job_held_is_unknown_where_nothing_tells_it() -> None:
     assert found.without_gpu == 1
 
 
+def test_a_job_that_asked_for_cpus_alone_is_no_unknown() -> None:
+    """What it asked for tells that it held no GPU; one that asked for parts of a GPU may have held them."""
+    asked = row("7", tres="", asked="cpu=4,mem=8G,node=1")
+    found = read(asked, row("8"), include_cpu=True)
+    assert codes(found) == []
+    assert [(each.class_name, each.count) for _, each, _, _ in runs(found.history)] == [("cpu", 0), ("gpu", 1)]
+    assert read(asked).without_gpu == 1
+    assert codes(read(row("9", tres="", asked="cpu=4,gres/shard=2"))) == ["allocation-untold"]
+
+
 def test_a_cluster_that_does_not_track_its_gpus_is_told() -> None:
     """No row names one, so 0 GPU-hours would be a guess."""
     found = read(row("7", tres="cpu=1"), row("8", tres="cpu=1"))

@@ -142,6 +142,28 @@ def test_jobs_alone_are_jobs(text: str) -> None:
     assert not found.problems
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("order", [("meta", "jobs", "errors"), ("plugin", "jobs", "errors")])
+def test_dumps_in_a_list_are_read_as_dumps(order: tuple[str, ...], indent: int | None) -> None:
+    """As `jq -s . a.json b.json` puts them; what both have counts once, and what sacct met is told."""
+    dumps = []
+    for number in (8, 9):
+        told = {"meta": {}, "plugin": {}, "jobs": [job(), job(job_id=number)], "errors": [f"no route {number}"]}
+        dumps.append({name: told[name] for name in order})
+    found = parse(json.dumps([*dumps, job(job_id=10)], indent=indent), path="dump")
+    assert [row.job for row in found.rows] == ["7", "8", "9", "10"]
+    assert found.repeated == 1
+    assert [problem.message.rpartition(": ")[2] for problem in found.problems] == ["no route 8", "no route 9"]
+
+
+def test_dumps_in_a_list_that_ends_in_the_middle_keep_what_came_before() -> None:
+    """As one dump does; and what is neither a dump nor a job is told."""
+    text = json.dumps([{"meta": {}, "jobs": [job(), job(job_id=8)]}])
+    assert [row.job for row in parse(text[:-20], path="dump").rows] == ["7"]
+    odd = parse(json.dumps([job(), {"meta": {}, "jobs": None}]), path="dump")
+    assert [problem.message for problem in odd.problems] == ["a job without job_id; it is left out"]
+
+
 def test_warnings_are_told() -> None:
     """As errors are; either may stand before the jobs."""
     text = json.dumps({"errors": ["no route"], "jobs": [job()], "warnings": [{"description": "some were skipped"}]})

@@ -237,6 +237,25 @@ def test_devices_numbered_on_no_machine_are_counted_and_not_named() -> None:
         assert [problem.code for problem in found.told] == ["no-machine"]
 
 
+@pytest.mark.parametrize("machine", ["n1", ""])
+def test_a_number_that_stands_twice_leaves_the_names_out_and_not_the_row(machine: str) -> None:
+    """Its devices are counted as the row tells them; where it does not, what to add is told."""
+    columns = "id, start, end, devices, device_ids, machine, class"
+    for count in (1, 2):
+        found = run(f"j,1,2,{count},0;0,{machine},A", columns)
+        assert found.placement == Placement(class_name="A", machine=machine, count=count)
+        assert [problem.code for problem in found.told] == ["device-twice"]
+    with pytest.raises(LeftOut, match="map the column of their number as `devices`") as caught:
+        run(f"j,1,2,,0;0,{machine},A", columns)
+    assert caught.value.problem.code == "bad-devices"
+
+
+def test_a_word_for_no_device_is_no_number_without_a_machine() -> None:
+    """A count beside `none` is a count, and no machine is missing."""
+    found = run("j,1,2,2,none,,A", "id, start, end, devices, device_ids, machine, class")
+    assert (found.placement, found.told) == (Placement(class_name="A", count=2), ())
+
+
 def test_durations_stand_for_ends() -> None:
     """Hours of work from a start on; across the night of the clocks they are what they are."""
     columns = "id, start, duration, devices, class"

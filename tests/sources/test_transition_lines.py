@@ -140,6 +140,26 @@ def test_a_time_without_a_zone_is_of_the_clock_that_was_declared() -> None:
     assert found.at_us == parse_moment(AT, now_us=0)
 
 
+@pytest.mark.parametrize(
+    ("text", "zone", "offered"),
+    [
+        ("2026-11-01 01:30:00", "America/New_York", ("2026-11-01T01:30:00-04:00", "2026-11-01T01:30:00-05:00")),
+        ("2026-10-25T02:30", "Europe/Berlin", ("2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00")),
+        ("2026-03-29 02:30", "Europe/Berlin", ("2026-03-29T02:30:00+01:00", "2026-03-29T02:30:00+02:00")),
+        ("2026-03-08 02:30", "America/New_York", ("2026-03-08T02:30:00-05:00", "2026-03-08T02:30:00-04:00")),
+    ],
+)
+def test_an_hour_shown_twice_or_never_is_told_with_the_offsets_of_its_zone(
+    text: str, zone: str, offered: tuple[str, str]
+) -> None:
+    """What is offered is read as it stands: two moments an hour apart, and no clock of another zone."""
+    with pytest.raises(Misconfigured) as caught:
+        parse_at(text, ZoneInfo(zone))
+    assert caught.value.code == "bad-time"
+    assert caught.value.hint.startswith(" or ".join(offered))
+    assert abs(parse_at(offered[0]) - parse_at(offered[1])) == 3_600_000_000
+
+
 def test_a_line_ends_with_a_line_feed_alone() -> None:
     """JSON may hold what else ends a line to Python, as it stands: the error is the name's, and the number its own."""
     text = json.dumps(LINE) + "\r\n" + json.dumps(LINE | {"user": "a\u2028b"}, ensure_ascii=False)

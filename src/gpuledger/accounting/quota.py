@@ -13,6 +13,7 @@ from fractions import Fraction
 from gpuledger.accounting.capacity import is_any_card
 from gpuledger.accounting.periods import period_of
 from gpuledger.accounting.room import Wish, amount_of, first_room, hours_room, still_us
+from gpuledger.model.lifecycle import CPU
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US
 from gpuledger.model.quotas import EACH, NEVER_FITS, Bound, FullDevice, Holder, Per, Quota, QuotaUse, Scope
@@ -145,7 +146,7 @@ def _counted(
         if name not in fitting:
             fitting[name] = counts(quota, name)
         if not fitting[name]:
-            if is_any_card(name):
+            if quota.class_glob != CPU and is_any_card(name):  # whatever card it is, it is no cpu
                 unknown.append(holder)
             continue
         if isinstance(amount, Missing):

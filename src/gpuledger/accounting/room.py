@@ -6,10 +6,13 @@ each answer holds as long as they keep to it and nobody else comes before.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 from fractions import Fraction
+from itertools import accumulate
+from math import lcm
 
 from gpuledger.accounting.periods import period_of
 from gpuledger.model.missing import Missing
@@ -110,24 +113,8 @@ def hours_room(
         from_us: the moment; now, or later.
         zone: where periods begin.
     """
-    if _is_never(quota, wish):
-        return NEVER_FITS
-    since_us, until_us = period_of(from_us, quota.per, zone)
-    free = left if since_us <= at_us else quota.limit - _promised(holders, since_us, until_us)
-    silent = [each for each in holders if _end(each, at_us) == _NEVER and amount_of(each)]
-    meanwhile_us = from_us - max(at_us, since_us)  # who gave no end may use so much of each device, or nothing
-    doubtful = sum(map(amount_of, silent), Fraction(0)) * Fraction(meanwhile_us, HOUR_US)
-    if wish.fits(free - doubtful, from_us, until_us):
-        return from_us
-    if wish.fits(free, from_us, until_us):
-        return _silence(silent)
-    for _ in range(_MOST_PERIODS):
-        since_us, until_us = period_of(until_us, quota.per, zone)
-        if wish.fits(quota.limit - _promised(holders, since_us, until_us), since_us, until_us):
-            return since_us
-    if not _promised(holders, since_us, until_us):
-        return NEVER_FITS
-    return Missing(f"not before {iso(until_us)}: each {quota.per} until then is promised")
+    promises = _Promises(holders, at_us=at_us)
+    return _hours_room(quota, promises, wish, left=left, at_us=at_us, from_us=from_us, zone=zone)
 
 
 def joint_room(
@@ -146,31 +133,82 @@ def joint_room(
     """
     uses = list(uses)
     found = last_room([*(use.frees_us for use in uses if not use.fits), *moments], at_us=at_us)
-    of_hours = [use for use in uses if use.bound.quota.per is not Per.AT_ONCE]
+    of_hours = [
+        (use.bound.quota, _Promises(use.holders, at_us=at_us), use.left)
+        for use in uses
+        if use.bound.quota.per is not Per.AT_ONCE
+    ]
     for _ in range(_MOST_PERIODS):
         if isinstance(found, Missing):
             return found
         later = [
-            hours_room(
-                use.bound.quota, use.holders, wish, left=use.left, at_us=at_us, from_us=found, zone=zone
-            )
-            for use in of_hours
-        ]  # fmt: skip
+            _hours_room(quota, promises, wish, left=left, at_us=at_us, from_us=found, zone=zone)
+            for quota, promises, left in of_hours
+        ]
         if all(moment == found for moment in later):
             return found
         found = last_room(later, at_us=found)
     return Missing(f"not before {iso(at_us if isinstance(found, Missing) else found)}")
 
 
+class _Promises:
+    """What holders will use by the ends that they gave, of any period: summed once, in whole numbers.
+
+    Hundreds of periods may be looked at, and a team may hold thousands.
+
+    Args:
+        holders: everybody whom a quota counts.
+        at_us: now.
+    """
+
+    def __init__(self, holders: Collection[Holder], *, at_us: int) -> None:
+        self.silent = [each for each in holders if _end(each, at_us) == _NEVER and amount_of(each)]
+        """Who holds, and gave no end or did not keep to it."""
+        ends = [(each.ends_us, amount_of(each)) for each in holders if not isinstance(each.ends_us, Missing)]
+        ends.sort(reverse=True)
+        self._of = lcm(*(amount.denominator for _, amount in ends))
+        parts = [amount.numerator * (self._of // amount.denominator) for _, amount in ends]
+        self._starts = [-end_us for end_us, _ in ends]  # the last end first, so that they rise
+        self._amounts = [0, *accumulate(parts)]
+        products = (part * end_us for part, (end_us, _) in zip(parts, ends, strict=True))
+        self._products = [0, *accumulate(products)]
+
+    def hours(self, since_us: int, until_us: int) -> Fraction:
+        """Device-hours of a period to come."""
+        return Fraction(self._after(since_us) - self._after(until_us), self._of * HOUR_US)
+
+    def _after(self, at_us: int) -> int:
+        """Device-microseconds after a moment, times the common denominator."""
+        number = bisect_right(self._starts, -at_us)
+        return self._products[number] - self._amounts[number] * at_us
+
+
+def _hours_room(
+    quota: Quota, promises: _Promises, wish: Wish, *, left: Fraction, at_us: int, from_us: int, zone: tzinfo
+) -> int | Missing:
+    """:func:`hours_room`, by promises that were summed before."""
+    if _is_never(quota, wish):
+        return NEVER_FITS
+    since_us, until_us = period_of(from_us, quota.per, zone)
+    free = left if since_us <= at_us else quota.limit - promises.hours(since_us, until_us)
+    meanwhile_us = from_us - max(at_us, since_us)  # who gave no end may use so much of each device, or nothing
+    doubtful = sum(map(amount_of, promises.silent), Fraction(0)) * Fraction(meanwhile_us, HOUR_US)
+    if wish.fits(free - doubtful, from_us, until_us):
+        return from_us
+    if wish.fits(free, from_us, until_us):
+        return _silence(promises.silent)
+    for _ in range(_MOST_PERIODS):
+        since_us, until_us = period_of(until_us, quota.per, zone)
+        if wish.fits(quota.limit - promises.hours(since_us, until_us), since_us, until_us):
+            return since_us
+    if not promises.hours(since_us, until_us):
+        return NEVER_FITS
+    return Missing(f"not before {iso(until_us)}: each {quota.per} until then is promised")
+
+
 def _is_never(quota: Quota, wish: Wish) -> bool:
     """Whether even an empty period of the shortest kind has too little."""
     return not wish.fits(quota.limit, 0, _SHORTEST_US[quota.per])
-
-
-def _promised(holders: Iterable[Holder], since_us: int, until_us: int) -> Fraction:
-    """Device-hours of a period to come that holders will use by the ends that they gave."""
-    found = (amount_of(each) * still_us(each.ends_us, since_us, until_us) for each in holders)
-    return sum(found, Fraction(0)) / Fraction(HOUR_US)
 
 
 def _silence(holders: Iterable[Holder]) -> Missing:

@@ -16,7 +16,7 @@ from gpuledger.cli.options import (
     StrictOption,
 )
 from gpuledger.cli.session import Session
-from gpuledger.errors import Misconfigured, Unknown
+from gpuledger.errors import Misconfigured
 from gpuledger.operations.fairshare import explain_fairshare, fairshare, of_user
 from gpuledger.reports import explain_report, fairshare_report
 
@@ -76,6 +76,5 @@ def command(
             as_csv=lambda: fairshare_report.to_csv(report),
         )
     if not report.told:
-        session.talk("UNKNOWN: no transition is known; `gpuledger transition` or `gpuledger import` brings them")
-        raise typer.Exit(Unknown.exit_status)
+        session.nothing_told(report.first_us, at="--at")
     session.finish(answered=True, unknown=bool(report.gaps or report.outside or report.problems), strict=strict)

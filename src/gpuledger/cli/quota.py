@@ -53,4 +53,6 @@ def command(
         as_csv=lambda: quota_report.to_csv(report),
     )
     unknown = bool(report.unknown or report.problems) or any(use.unknown for use in report.uses)
-    session.finish(answered=report.told or not report.uses, unknown=unknown, strict=strict)
+    if report.uses and not report.told:
+        session.nothing_told(report.first_us)
+    session.finish(answered=True, unknown=unknown, strict=strict)

@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console, RenderableType
@@ -21,8 +21,10 @@ from gpuledger.clock import Clock, FixedClock, SystemClock
 from gpuledger.errors import Misconfigured, Unavailable, Unknown
 from gpuledger.ledger.places import SYSTEM_LEDGER, Place, is_there, resolve_place
 from gpuledger.ledger.store import Ledger
-from gpuledger.model.moments import parse_moment
+from gpuledger.model.missing import Missing
+from gpuledger.model.moments import iso, parse_moment
 from gpuledger.model.problem import Problem
+from gpuledger.model.reserved import NO_TRANSITION
 from gpuledger.settings import load_settings
 
 _ENDLESS = 1_000_000
@@ -142,6 +144,21 @@ class Session:
             raise typer.Exit(Unknown.exit_status)
         if strict and unknown:
             raise typer.Exit(1)
+
+    def nothing_told(self, first_us: int | Missing = NO_TRANSITION, *, at: str = "--now") -> NoReturn:
+        """End with status 3, as no transition is known up to the moment asked about, and say what to type next.
+
+        Args:
+            first_us: the first transition of the ledger; it lies after that moment.
+            at: the option that asks about a past moment.
+        """
+        if isinstance(first_us, Missing):
+            self.talk("UNKNOWN: no transition is known; `gpuledger transition` or `gpuledger import` brings them")
+        else:
+            option = at if first_us < self.now_us else "--now"
+            first = f"the first is of {iso(first_us)}"
+            self.talk(f"UNKNOWN: no transition is known up to then, {first}; ask by `{option}` after it")
+        raise typer.Exit(Unknown.exit_status)
 
     def talk(self, sentence: str) -> None:
         """Say something to the person, unless quiet: folded at words on a terminal, one line elsewhere."""

@@ -20,7 +20,7 @@ from gpuledger.cli.options import (
 )
 from gpuledger.cli.session import Session
 from gpuledger.cli.windowed import MeterOption, windowed
-from gpuledger.errors import Misconfigured, Unknown
+from gpuledger.errors import Misconfigured
 from gpuledger.model.meters import RESERVED_METERS, Meter
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import iso
@@ -127,8 +127,7 @@ def _answer_reserved(session: Session, report: ReservedReport, *, strict: bool) 
         as_csv=lambda: reserved_report.to_csv(report),
     )
     if not report.answered:
-        session.talk("UNKNOWN: no transition is known; `gpuledger transition` or `gpuledger import` brings them")
-        raise typer.Exit(Unknown.exit_status)
+        session.nothing_told()
     if not isinstance(report.owners_from_us, Missing) and any(NO_NAME in row.key for row in report.rows):
         session.talk(
             f"note: owners hold from {iso(report.owners_from_us)}, when the first policy takes effect, and before that "

@@ -6,14 +6,18 @@ stopped. Rows are streamed: the largest link never has to fit in memory.
 
 A copy goes from seal to seal: what a transaction leaves in the target is what the source once was, and verifies. Only
 where more rows than :data:`_ALL_AT_ONCE` lie between two seals the chains follow one another, the sealing one last.
+
+Chains are read together, :data:`_CHAINS_AT_ONCE` by a statement: what a stage asks of the source does not grow with
+every machine that wrote to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,6 +28,7 @@ from gpuledger.ledger.appending import last_link
 from gpuledger.ledger.chain import LinkHash, read_heads
 from gpuledger.ledger.codec import CODECS, Codec
 from gpuledger.ledger.engine import MARK, bare_cursor, engine_of
+from gpuledger.ledger.kinds import KINDS
 from gpuledger.ledger.schema import IDENTITY_TEXT, LINK
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.missing import Missing
@@ -37,23 +42,42 @@ _ROWS_AT_ONCE = 10_000
 _ALL_AT_ONCE = 2 * _ROWS_AT_ONCE
 """Rows that one transaction takes at most, save for a link that is larger."""
 
+_VERIFY = "gpuledger verify   (on the ledger that is copied)"
+
+_LAST_ROWS = """WITH RECURSIVE name (writer) AS (
+    SELECT MIN(writer) FROM {table}
+    UNION ALL
+    SELECT (SELECT MIN(r.writer) FROM {table} AS r WHERE r.writer > name.writer) FROM name WHERE name.writer IS NOT NULL
+)
+SELECT writer, (SELECT MAX(number) FROM {table} AS r WHERE r.writer = name.writer) FROM name
+WHERE writer IS NOT NULL"""
+"""By writer the last number of a kind, from name to next name by its key."""
+
+_CHAINS_AT_ONCE = 100
+"""Chains that one statement reads; SQLite takes up to 500 SELECTs in one (its SQLITE_MAX_COMPOUND_SELECT)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a chain: what comes after one number, up to another."""
+
+    writer: str
+    after: int
+    until: int
+
 
 class _Source:
-    """The rows of one chain, kind by kind in the order of their numbers."""
+    """The rows of one kind in parts of chains, by writer and number."""
 
-    def __init__(self, ledger: Ledger, codec: Codec, part: _Part) -> None:
+    def __init__(self, ledger: Ledger, codec: Codec, parts: Sequence[_Part]) -> None:
         self.codec = codec
-        table = codec.kind.table
-        wanted = sa.select(*table.columns).where(
-            table.c.writer == part.writer, table.c.number > part.after, table.c.number <= part.until
-        )
-        self._rows = chain.from_iterable(_batches(ledger, wanted.order_by(table.c.number)))
+        self._rows = _rows_of(ledger, codec.kind.table, "number", parts)
         self._next = next(self._rows, None)
 
-    def upto(self, number: int) -> Iterator[list[tuple[Any, ...]]]:
-        """Those up to a number, in parts."""
+    def upto(self, writer: str, number: int) -> Iterator[list[tuple[Any, ...]]]:
+        """Those up to a number of a chain, in parts."""
         part: list[tuple[Any, ...]] = []
-        while self._next is not None and self._next[1] <= number:
+        while self._next is not None and self._next[:2] <= (writer, number):
             part.append(self._next)
             self._next = next(self._rows, None)
             if len(part) == _BATCH:
@@ -63,9 +87,37 @@ class _Source:
             yield part
 
 
-def _batches(ledger: Ledger, statement: sa.Select[Any]) -> Iterator[list[tuple[Any, ...]]]:
+def _rows_of(ledger: Ledger, table: sa.Table, number: str, parts: Sequence[_Part]) -> Iterator[tuple[Any, ...]]:
+    """What a table holds of parts of chains, by writer and number, streamed.
+
+    Each part is a SELECT of its own, which goes by the key: of one condition over all of them a planner without
+    statistics may think that it is most of the table.
+
+    Args:
+        ledger: the source.
+        table: a kind's, or that of the links.
+        number: the column that says where in its chain a row stands.
+        parts: of chains, each once, sorted by writer as the store sorts them.
+    """
+    columns = ", ".join(column.name for column in table.columns)
+    for start in range(0, len(parts), _CHAINS_AT_ONCE):
+        several = parts[start : start + _CHAINS_AT_ONCE]
+        statement = " UNION ALL ".join(
+            f"SELECT {columns} FROM {table.name} WHERE writer = :w{place} AND {number} > :a{place} "  # noqa: S608 the schema's own names
+            f"AND {number} <= :u{place}"
+            for place in range(len(several))
+        )
+        bound: dict[str, Any] = {}
+        for place, part in enumerate(several):
+            bound |= {f"w{place}": part.writer, f"a{place}": part.after, f"u{place}": part.until}
+        yield from chain.from_iterable(_batches(ledger, f"{statement} ORDER BY writer, {number}", bound))
+
+
+def _batches(
+    ledger: Ledger, statement: sa.Select[Any] | str, bound: Mapping[str, Any] | None = None
+) -> Iterator[list[tuple[Any, ...]]]:
     with ledger.mapped():
-        yield from engine_of(ledger.connection).stream(ledger.connection, statement, {}, _BATCH)
+        yield from engine_of(ledger.connection).stream(ledger.connection, statement, bound or {}, _BATCH)
 
 
 def copy_ledger(source: Ledger, target: Ledger, *, progress: Callable[[int, int], None] | None = None) -> CopyReport:
@@ -78,17 +130,20 @@ def copy_ledger(source: Ledger, target: Ledger, *, progress: Callable[[int, int]
 
     Raises:
         Refused: ``copy-diverges`` when the target holds a chain that is not the source's; nothing was then added to it.
-        Corrupt: ``ledger-damaged`` when a link of the source is not the one that was hashed.
+        Corrupt: ``ledger-damaged`` when rows of the source belong to no link, and nothing was then added; or when a
+            link is not the one that was hashed, and what came before it was.
     """
     with source.snapshot():
         heads = source.heads()
+        _refuse_rows_beyond(source, heads)
         after = _prefixes(source, target, heads)
         texts = _copy_texts(source, target)
         total = sum(number for number, _ in heads.values())
         done = known = sum(after.values())
         links = 0
+        left = archived.numbers(source.connection)
         for stage in _stages(source, after, heads):
-            with closing(_copy_stage(source, target, stage)) as parts:
+            with closing(_copy_stage(source, target, stage, left)) as parts:
                 for rows, added in parts:
                     done += rows
                     links += added
@@ -121,21 +176,35 @@ def _prefixes(source: Ledger, target: Ledger, heads: dict[str, tuple[int, str]])
     return after
 
 
+def _refuse_rows_beyond(source: Ledger, heads: Mapping[str, tuple[int, str]]) -> None:
+    """Raise where rows stand beyond the last link of their chain: nothing would copy them, and nothing would say so.
+
+    Raises:
+        Corrupt: ``ledger-damaged``.
+    """
+    for kind in KINDS:
+        with source.mapped():
+            cursor = bare_cursor(source.connection)
+            cursor.execute(_LAST_ROWS.format(table=kind.table.name))
+            found = cursor.fetchall()
+        for writer, number in found:
+            last = heads.get(writer, (0, ""))[0]
+            if type(number) is not int or number > last:
+                raise Corrupt(
+                    "ledger-damaged",
+                    f"the row {kind.row.kind}:{writer}/{number} belongs to no link: "
+                    + (f"the last one of its chain ends at {last}" if last else "its chain has none")
+                    + "; nothing was copied",
+                    hint=_VERIFY,
+                )
+
+
 def hash_at(ledger: Ledger, writer: str, last_number: int) -> str | None:
     """The hash of the link of a chain that ends with a number; None where none does."""
     with ledger.mapped():
         wanted = sa.select(LINK.c.hash).where(LINK.c.writer == writer, LINK.c.last_number == last_number)
         found = ledger.connection.execute(wanted).scalar()
     return None if found is None else str(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a chain: what comes after one number, up to another."""
-
-    writer: str
-    after: int
-    until: int
 
 
 def _stages(source: Ledger, after: Mapping[str, int], heads: Mapping[str, tuple[int, str]]) -> Iterator[list[_Part]]:
@@ -168,58 +237,88 @@ def _rows(reached: Mapping[str, int], state: Mapping[str, int]) -> int:
 def _stage(source: Ledger, reached: dict[str, int], state: Mapping[str, int]) -> Iterator[list[_Part]]:
     """The parts that lead to a state, which is reached by them; nothing where no links end there."""
     parts = [_Part(name, reached[name], number) for name, number in state.items() if number > reached[name]]
-    if parts and all(hash_at(source, part.writer, part.until) is not None for part in parts):
+    ends = [_Part(part.writer, part.until - 1, part.until) for part in _sorted(parts)]
+    if parts and sum(1 for _ in _rows_of(source, LINK, "last_number", ends)) == len(parts):
         reached.update({part.writer: part.until for part in parts})
         yield parts
 
 
-class _Chain:
-    """A part of a chain while it is copied."""
+def _sorted(parts: Sequence[_Part]) -> list[_Part]:
+    return sorted(parts, key=attrgetter("writer"))
 
-    def __init__(self, source: Ledger, part: _Part) -> None:
-        self._writer = part.writer
-        wanted = sa.select(*LINK.columns).where(
-            LINK.c.writer == part.writer, LINK.c.first_number > part.after, LINK.c.last_number <= part.until
-        )
-        self._links = chain.from_iterable(_batches(source, wanted.order_by(LINK.c.first_number)))
-        self._kinds = [_Source(source, codec, part) for codec in CODECS.values()]
-        with source.mapped():
-            self._left = archived.numbers(source.connection).get(part.writer, (1, 0, 0))
+
+class _Chains:
+    """Parts of chains while they are copied.
+
+    Attributes:
+        link: the next link to be copied; None after the last.
+    """
+
+    def __init__(self, source: Ledger, parts: Sequence[_Part], left: Mapping[str, tuple[int, int, int]]) -> None:
+        ordered = _sorted(parts)
+        self._links = _rows_of(source, LINK, "last_number", ordered)
+        self._kinds = [_Source(source, codec, ordered) for codec in CODECS.values()]
+        self._left = left
+        self._reached = {part.writer: part.after for part in parts}
         self.link = next(self._links, None)
 
     def copy(self, target: Ledger, most: int) -> tuple[int, int]:
-        """Copy links until so many rows are there, in the transaction at hand; gives rows and links."""
+        """Copy links until so many rows are there, in one transaction; gives rows and links."""
         rows = added = 0
-        assert self.link is not None
-        engine_of(target.connection).lock(bare_cursor(target.connection), f"writer {self._writer}")
-        if last_link(target.connection, self._writer)[0] != self.link[1] - 1:
-            raise Refused(
-                "copy-diverges",
-                f"somebody else wrote to {target.place} meanwhile, and a copy of its chain {self._writer} cannot go on",
-                hint="stop whoever writes there; what was copied so far is whole",
-            )
-        while self.link is not None and rows < most:
-            rows += _copy_link(target, self._kinds, self.link, self._left)
-            added += 1
-            self.link = next(self._links, None)
+        seen: set[str] = set()
+        engine = engine_of(target.connection)
+        with target.mapped(), engine.transaction(target.connection, write=True):
+            while self.link is not None and rows < most:
+                writer, first, last = self.link[:3]
+                if writer not in seen:
+                    seen.add(writer)
+                    self._go_on(target, writer)
+                if first != self._reached[writer] + 1:
+                    raise Corrupt(
+                        "ledger-damaged",
+                        f"the link {writer}/{first} does not follow the one before it, which ends at "
+                        f"{self._reached[writer]}; it was not copied",
+                        hint=_VERIFY,
+                    )
+                rows += _copy_link(target, self._kinds, self.link, self._left.get(writer, (1, 0, 0)))
+                added += 1
+                self._reached[writer] = last
+                self.link = next(self._links, None)
         return rows, added
 
+    def _go_on(self, target: Ledger, writer: str) -> None:
+        engine_of(target.connection).lock(bare_cursor(target.connection), f"writer {writer}")
+        if last_link(target.connection, writer)[0] != self._reached[writer]:
+            raise Refused(
+                "copy-diverges",
+                f"somebody else wrote to {target.place} meanwhile, and a copy of its chain {writer} cannot go on",
+                hint="stop whoever writes there; what was copied so far is whole",
+            )
 
-def _copy_stage(source: Ledger, target: Ledger, stage: list[_Part]) -> Generator[tuple[int, int], None, None]:
+
+def _copy_stage(
+    source: Ledger, target: Ledger, stage: Sequence[_Part], left: Mapping[str, tuple[int, int, int]]
+) -> Generator[tuple[int, int], None, None]:
     """Copy a stage, at once where it is not too large for that; yields rows and links of each transaction."""
-    engine = engine_of(target.connection)
-    count = sum(part.until - part.after for part in stage)
-    if count <= _ALL_AT_ONCE:
-        with target.mapped(), engine.transaction(target.connection, write=True):
-            done = [_Chain(source, part).copy(target, count) for part in stage]
-        yield sum(rows for rows, _ in done), sum(links for _, links in done)
-        return
-    for part in stage:
-        going = _Chain(source, part)
+    for parts in _groups(stage):
+        count = sum(part.until - part.after for part in parts)
+        going = _Chains(source, parts, left)
         while going.link is not None:
-            with target.mapped(), engine.transaction(target.connection, write=True):
-                rows, links = going.copy(target, _ROWS_AT_ONCE)
-            yield rows, links
+            yield going.copy(target, count if count <= _ALL_AT_ONCE else _ROWS_AT_ONCE)
+
+
+def _groups(stage: Sequence[_Part]) -> Iterator[list[_Part]]:
+    """Parts that go together, in their order: as many as are not too large for one transaction, or one that is."""
+    group: list[_Part] = []
+    count = 0
+    for part in stage:
+        rows = part.until - part.after
+        if group and count + rows > _ALL_AT_ONCE:
+            yield group
+            group, count = [], 0
+        group.append(part)
+        count += rows
+    yield group
 
 
 def _copy_link(target: Ledger, kinds: list[_Source], link: tuple[Any, ...], left: tuple[int, int, int]) -> int:
@@ -230,7 +329,7 @@ def _copy_link(target: Ledger, kinds: list[_Source], link: tuple[Any, ...], left
     rows = 0
     for kind in kinds:
         table = kind.codec.kind.table.name
-        for part in kind.upto(last):
+        for part in kind.upto(writer, last):
             sha.add(kind.codec.kind.row.kind, part)
             engine.insert(cursor, table, kind.codec.columns, part)
             rows += len(part)
@@ -238,7 +337,7 @@ def _copy_link(target: Ledger, kinds: list[_Source], link: tuple[Any, ...], left
     if not may_have_left and (sha.hexdigest() != digest or rows != last - first + 1):
         raise Corrupt(
             "ledger-damaged", f"the link {writer}/{first} is not the one that was hashed; it was not copied",
-            hint="gpuledger verify   (on the ledger that is copied)",
+            hint=_VERIFY,
         )  # fmt: skip
     engine.insert(cursor, LINK.name, [column.name for column in LINK.columns], [link])
     return rows

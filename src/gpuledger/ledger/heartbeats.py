@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
 from sqlalchemy.engine.interfaces import DBAPICursor
@@ -45,15 +45,50 @@ def last(cursor: DBAPICursor, source: str, marks: Mapping[str, int]) -> int | Mi
     return Missing("no heartbeat yet")
 
 
-def is_heard(cursor: DBAPICursor, source: str, until_us: int, marks: Mapping[str, int]) -> bool:
-    """Whether a source was alive at a moment or after it, by what stands within these marks."""
+def first(cursor: DBAPICursor, source: str) -> int:
+    """The first heartbeat of a source that has any, microseconds UTC."""
+    statement = f"SELECT MIN(since_us) FROM watch WHERE {_BEATING}"  # noqa: S608 constants
+    cursor.execute(statement, {"source": source})
+    return int(cursor.fetchall()[0][0])
+
+
+def last_before(cursor: DBAPICursor, source: str, until_us: int, marks: Mapping[str, int]) -> int | Missing:
+    """The last heartbeat of a source that was not alive at a moment or after it, by what stands within these marks.
+
+    Missing where it was, or had never been alive.
+    """
     statement = f"""SELECT writer, number FROM watch WHERE {_BEATING} AND since_us >= :until_us
         ORDER BY since_us, writer, number LIMIT {_LOOKED_AT}"""  # noqa: S608 constants
     cursor.execute(statement, {"source": source, "until_us": until_us})
     if any(number <= marks.get(writer, 0) for writer, number in cursor.fetchall()):
-        return True
+        return Missing("it was alive")
     before = last(cursor, source, marks)
-    return not isinstance(before, Missing) and before >= until_us
+    return before if isinstance(before, Missing) or before < until_us else Missing("it was alive")
+
+
+def silences(
+    cursor: DBAPICursor, source: str, parts: Sequence[tuple[int, int, Mapping[str, int]]]
+) -> Iterator[tuple[int, Mapping[str, int]]]:
+    """When a source fell silent for one or more final parts on end, and the marks beyond which evidence is late.
+
+    A source that retired is silent in all parts since: that is one silence, and not one for each.
+
+    Args:
+        cursor, source: who is asked about.
+        parts: start, end and marks of final hours, latest first.
+    """
+    first_us = first(cursor, source)
+    found: list[tuple[int, Mapping[str, int]]] = []
+    for since_us, until_us, marks in parts:
+        if until_us <= first_us:
+            break
+        before = last_before(cursor, source, until_us, marks)
+        if isinstance(before, Missing):
+            yield from found
+            found = []
+        else:
+            found = [(max(before, since_us), marks)]
+    yield from found
 
 
 def interval_us(cursor: DBAPICursor, source: str) -> int:

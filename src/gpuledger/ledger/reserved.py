@@ -124,15 +124,10 @@ class Reading(Lookups):
             ],
         )
         self._cursor.execute(metered.LATE)
-        for since_us, until_us, marks in parts:
-            for source in self.beats:
-                if heartbeats.is_heard(self._cursor, source, until_us, marks):
-                    continue
-                before = heartbeats.last(self._cursor, source, marks)
-                if not isinstance(before, Missing):
-                    self._see(marks)
-                    from_us = max(before, since_us)
-                    self._cursor.execute(metered.FOLLOWED, {"source": source, "from_us": from_us - from_us % HOUR_US})
+        for source in self.beats:
+            for from_us, lowest in heartbeats.silences(self._cursor, source, parts):
+                self._see(lowest)
+                self._cursor.execute(metered.FOLLOWED, {"source": source, "from_us": from_us - from_us % HOUR_US})
 
     def want_heard(self, seen: Mapping[str, int], *, until_us: int) -> None:
         """Ask for what is open of sources whose heartbeat came back, or came for the first time.

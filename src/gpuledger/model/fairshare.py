@@ -8,7 +8,7 @@ from typing import Literal
 
 from gpuledger.model.missing import Missing
 from gpuledger.model.problem import Problem
-from gpuledger.model.reserved import ReservedGap
+from gpuledger.model.reserved import NO_TRANSITION, ReservedGap
 from gpuledger.model.shares import Algorithm, Place, ShareCount
 
 INFINITE: Literal["inf"] = "inf"
@@ -148,6 +148,7 @@ class FairShareReport:
         pool: the pool asked for; empty for all.
         gaps: what reservations do not tell, sized.
         told: whether any transition is known up to the moment.
+        first_us: the first transition of the ledger, at any moment; Missing where none is known.
         problems: what was imperfect.
     """
 
@@ -166,6 +167,7 @@ class FairShareReport:
     pool: str
     gaps: tuple[ReservedGap, ...]
     told: bool
+    first_us: int | Missing = NO_TRANSITION
     problems: tuple[Problem, ...] = ()
 
     @property

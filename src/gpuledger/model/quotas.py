@@ -16,7 +16,7 @@ from gpuledger.model.lifecycle import Placement
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US, iso
 from gpuledger.model.problem import Problem
-from gpuledger.model.reserved import ReservedGap
+from gpuledger.model.reserved import NO_TRANSITION, ReservedGap
 from gpuledger.model.rounding import nearest
 from gpuledger.model.workload_rows import Hold
 
@@ -301,7 +301,8 @@ class QuotaReport:
         version: of the policy in force; 0 where there is none.
         uses: every quota with everybody it binds, in the order of the policy.
         unknown: what reservations do not tell in the longest period asked about, sized.
-        told: whether any transition is known at all.
+        told: whether any transition is known up to the moment.
+        first_us: the first transition of the ledger, at any moment; Missing where none is known.
         problems: names that were asked about and that nothing knows.
     """
 
@@ -310,6 +311,7 @@ class QuotaReport:
     uses: tuple[QuotaUse, ...]
     unknown: tuple[ReservedGap, ...]
     told: bool
+    first_us: int | Missing = NO_TRANSITION
     problems: tuple[Problem, ...] = ()
 
 

@@ -199,6 +199,9 @@ class ReservedGap:
     detail: str
 
 
+NO_TRANSITION = Missing("no lifecycle transition is known")
+"""Of the moment of the first, where there is none."""
+
 NOT_TOLD = Missing("no lifecycle transition is known, so nobody told what was reserved")
 """Why there is no figure at all."""
 

@@ -25,6 +25,11 @@ MISSED_BEATS = 2
 """Heartbeats that may be missing before a source counts as silent: one can be on its way."""
 
 
+def is_hour_over(told_us: int, until_us: int) -> bool:
+    """Whether the hour in which something was last told is over: an import promises no next time, so it has that."""
+    return -(-told_us // HOUR_US) * HOUR_US < until_us
+
+
 def reserved_gaps(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) -> list[ReservedGap]:
     """Time without a placement, silent sources, devices reserved twice or unseen, clocks that are off, and differences
     that no pass books."""
@@ -99,7 +104,7 @@ def _silent(read: Reading, silent: Mapping[str, int], since_us: int, until_us: i
             continue
         told_us = max(held.since_us, held.counted_us)
         if held.is_declared and held.source not in beating:
-            is_silent = -(-told_us // HOUR_US) * HOUR_US < until_us
+            is_silent = is_hour_over(told_us, until_us)
         else:
             is_silent = held.source in silent
         from_us = max(told_us, since_us)

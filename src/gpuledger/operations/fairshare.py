@@ -99,7 +99,6 @@ def fairshare(ledger: Ledger, *, at_us: int, now_us: int, pool: str = "", sized:
         values = identity_values(ledger.connection, subjects)
         devices = list(ledger.scan(DeviceEvent))
         first_us, _ = ledger.span_of((WorkloadEvent,))
-        told = not isinstance(first_us, Missing) and first_us <= at_us
     answering = Answering(values=values, versions=versions)
     places = Places(shares)
     usage = weigh(sums, placements=placements, answering=answering, places=places, weights=shares.class_weights)
@@ -123,7 +122,8 @@ def fairshare(ledger: Ledger, *, at_us: int, now_us: int, pool: str = "", sized:
         poolless=sum(not one.pools for one in waiting) if pool else 0,
         pool=pool,
         gaps=tuple(_gaps(ledger, since_us=since_us, at_us=at_us, now_us=now_us)) if sized else (),
-        told=told,
+        first_us=first_us,
+        told=not isinstance(first_us, Missing) and first_us <= at_us,
         problems=(*_unknown_pool(pool, pools, waiting), *(_problems(ledger, at_us=at_us) if sized else ())),
     )
     return FairShare(report=report, shares=shares, usage=usage, decay=decay)

@@ -25,11 +25,13 @@ class Finality:
 
     def __init__(self, passes: Iterable[Pass], *, now_us: int) -> None:
         self._rows = sorted(passes, key=lambda row: row.at_us)
-        # a pass has seen at least what the one before it had, so what they saw tells in which order they ran: their
-        # clocks do not, where one is ahead or was set
-        self._ran = sorted(self._rows, key=lambda row: sum(json.loads(row.evidence_marks).values()))
         self.spans = covered_spans(self._rows)
         self._now_us = now_us
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a pass ran by a clock that is ahead of the time that is asked about."""
+        return bool(self._rows) and self._rows[-1].at_us > self._now_us
 
     def is_covered(self, hour_us: int) -> bool:
         """Whether any pass covered the hour."""
@@ -112,6 +114,14 @@ class Finality:
     @cached_property
     def _starts(self) -> list[int]:
         return [start_us for start_us, _, _ in self._first]
+
+    @cached_property
+    def _ran(self) -> list[Pass]:
+        """The passes in the order in which they ran.
+
+        Each has seen at least what the one before it had; their clocks do not tell, where one is ahead or was set.
+        """
+        return sorted(self._rows, key=lambda row: sum(json.loads(row.evidence_marks).values()))
 
     @cached_property
     def _latest(self) -> list[int]:

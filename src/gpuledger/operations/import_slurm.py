@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gpuledger.errors import Misconfigured
 from gpuledger.operations.import_history import begun_anew
-from gpuledger.operations.reading_files import MOST_HISTORY_BYTES, read_bytes
+from gpuledger.operations.reading_files import MOST_HISTORY_BYTES, read_bytes, refuse_packed
 from gpuledger.sources import slurm_jobs
 from gpuledger.sources.slurm_jobs import SlurmHistory
 
@@ -40,8 +40,10 @@ def read_slurm(
         Misconfigured: ``unknown-zone``, ``zone-needed``.
         BadInput: a file that cannot be understood.
     """
+    content = read_bytes(path, most=MOST_HISTORY_BYTES, split="dump it by month: sacct -S 2026-10-01 -E 2026-11-01")
+    refuse_packed(content, path)
     found = slurm_jobs.parse(
-        read_bytes(path, most=MOST_HISTORY_BYTES, split="dump it by month: sacct -S 2026-10-01 -E 2026-11-01"),
+        content,
         path=str(path),
         zone=_zone(zone),
         columns=columns,

@@ -7,7 +7,8 @@ would add all of it once more, and nobody could take it back.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -95,12 +96,15 @@ def _refuse_other_times(ledger: Ledger, runs: Sequence[_Run], known_as_they_are:
     A file of which more is known as it is has the same clock, and a few rows that somebody moved.
     """
     ended = [(run, run.end_us - run.began.at_us) for run in runs if not isinstance(run.end_us, Missing)]
-    known = _known_spans(ledger, {run.job for run, _ in ended})
-    shifts: dict[int, list[tuple[_Run, int]]] = defaultdict(list)
-    for run, length_us in ended:
-        for since_us, end_us in known.get(run.job, ()):
-            if end_us - since_us == length_us and since_us != run.began.at_us:
-                shifts[run.began.at_us - since_us].append((run, length_us))
+    known = _known_starts(ledger, {run.job for run, _ in ended})
+    shifts = {
+        shift_us: [
+            (run, length_us)
+            for run, length_us in ended
+            if _has(known.get((run.job, length_us), ()), run.began.at_us - shift_us)
+        ]
+        for shift_us in _possible_shifts(ended, known)
+    }
     for shift_us, found in sorted(shifts.items(), key=lambda item: -len(item[1])):
         at_once = [run for run, length_us in found if abs(shift_us) < length_us and not shift_us % _QUARTER_US]
         nearly_all = 10 * len(found) >= 9 * len(ended) and len({length_us for _, length_us in found}) >= _LENGTHS
@@ -116,21 +120,47 @@ def _refuse_other_times(ledger: Ledger, runs: Sequence[_Run], known_as_they_are:
             )
 
 
-def _known_spans(ledger: Ledger, jobs: Iterable[str]) -> dict[str, set[tuple[int, int]]]:
-    """From when to when each of these jobs ran, as far as the ledger knows its end."""
+def _possible_shifts(ended: Sequence[tuple[_Run, int]], known: Mapping[tuple[str, int], Sequence[int]]) -> list[int]:
+    """The clocks, in microseconds, by which a run can have been at once with itself, or nearly all be told again.
+
+    A job with very many runs of one length is not compared run by run: at once with itself are those around it, and
+    of the runs that the fewest are alike a clock that fits to nearly all fits to more than half.
+    """
+    alike = [(run.began.at_us, length_us, known.get((run.job, length_us), ())) for run, length_us in ended]
+    found: dict[int, None] = {}
+    for at_us, length_us, starts in alike:
+        near = starts[bisect_right(starts, at_us - length_us) : bisect_left(starts, at_us + length_us)]
+        found |= dict.fromkeys(at_us - since_us for since_us in near if not (at_us - since_us) % _QUARTER_US)
+    if len({length_us for _, length_us in ended}) >= _LENGTHS:
+        missed = len(ended) // 10
+        rarest = sorted(alike, key=lambda one: len(one[2]))[: 2 * missed + 1]
+        counts = Counter(at_us - since_us for at_us, _, starts in rarest for since_us in starts)
+        found |= dict.fromkeys(shift_us for shift_us, times in counts.items() if times > missed)
+    found.pop(0, None)
+    return list(found)
+
+
+def _has(starts: Sequence[int], at_us: int) -> bool:
+    place = bisect_left(starts, at_us)
+    return place < len(starts) and starts[place] == at_us
+
+
+def _known_starts(ledger: Ledger, jobs: Iterable[str]) -> dict[tuple[str, int], list[int]]:
+    """When each of these jobs began to run, in order, by the job and how long the run was, where its end is known."""
     named = dict.fromkeys(jobs, -1)
     slurm = [job for job in named if job.startswith(_PREFIX)]
     events = workloads.events_named(ledger.connection, [(f"{job}@", f"{job}A") for job in slurm])
     others = workloads.ask_events(ledger.connection, {job: -1 for job in named if not job.startswith(_PREFIX)})
-    found: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    found: dict[tuple[str, int], set[int]] = defaultdict(set)
     began: dict[str, int] = {}
     for event in (*events, *others):
         if event.state == State.RUNNING:
             began.setdefault(event.workload, event.at_us)
         elif event.state in ENDED and event.workload in began:
             job = event.workload.partition("@")[0] if event.workload.startswith(_PREFIX) else event.workload
-            found[job].add((began.pop(event.workload), event.at_us))
-    return found
+            since_us = began.pop(event.workload)
+            found[job, event.at_us - since_us].add(since_us)
+    return {key: sorted(starts) for key, starts in found.items()}
 
 
 def _runs(transitions: Sequence[Transition]) -> list[_Run]:

@@ -77,10 +77,6 @@ class Life:
         """Whether it holds capacity at the end, by its events."""
         return self.state in HOLDING
 
-    def is_last(self, event: WorkloadEvent) -> bool:
-        """Whether an event, the latest that the ledger learned of, comes after all others."""
-        return not self.is_late(event.at_us)
-
     def is_late(self, at_us: int) -> bool:
         """Whether what is told now of a moment lies before what is known already."""
         return bool(self.events) and at_us < self.events[-1].at_us

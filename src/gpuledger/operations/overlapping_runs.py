@@ -7,6 +7,7 @@ other. Runs of Slurm carry their start in their name and never meet.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -40,6 +41,30 @@ class _Run:
         return self.told[-1].at_us
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """When a known workload held capacity: its stays one after the other, by their starts and by their ends."""
+
+    since_us: tuple[int, ...]
+    until_us: tuple[int, ...]
+
+    @classmethod
+    def of(cls, events: Sequence[WorkloadEvent]) -> _Held:
+        """Of its events in their order; what is open lasted to the last of them at least."""
+        stays = holdings(events)
+        ends = (events[-1].at_us if isinstance(stay.until_us, Missing) else stay.until_us for stay in stays)
+        return cls(tuple(stay.since_us for stay in stays), tuple(ends))
+
+    def overlaps(self, run: _Run) -> bool:
+        """Whether it held anything while a run went on; stays never overlap, so the first that ends later decides.
+
+        A stay that begins in the moment in which the run ends counts too: the stop is told later, so it would end it.
+        """
+        began = run.began
+        first = bisect_right(self.until_us, began.at_us) if began else len(self.until_us)
+        return first < len(self.since_us) and self.since_us[first] <= run.end_us
+
+
 def without_overlapping(ledger: Ledger, history: History, *, path: str) -> History:
     """The history without runs that overlap a known run of their workload; its problems say how many and of whom."""
     by_workload: dict[str, list[Transition]] = {}
@@ -47,10 +72,12 @@ def without_overlapping(ledger: Ledger, history: History, *, path: str) -> Histo
         if not each.workload.startswith(_SLURM):
             by_workload.setdefault(each.workload, []).append(each)
     known_names = workloads.last_sequences(ledger.connection, by_workload) if by_workload else {}
-    known = workloads.by_workload(workloads.ask_events(ledger.connection, dict.fromkeys(known_names, -1)))
+    new = _begun_unknown(ledger, {name: _runs(by_workload[name]) for name in known_names})
+    known = workloads.by_workload(workloads.ask_events(ledger.connection, dict.fromkeys(new, -1)))
     out: list[_Run] = []
     for name, events in known.items():
-        out += [run for run in _runs(by_workload[name]) if _overlaps(run, events)]
+        held = _Held.of(events)
+        out += [run for run in new[name] if held.overlaps(run)]
     if not out:
         return history
     dropped = {(each.workload, each.event_id) for run in out for each in run.told}
@@ -72,15 +99,16 @@ def _runs(transitions: Sequence[Transition]) -> list[_Run]:
     return [*found, _Run(tuple(told))] if told else found
 
 
-def _overlaps(run: _Run, events: Sequence[WorkloadEvent]) -> bool:
-    began = run.began
-    if began is None or began.event_id in {event.event_id for event in events}:
-        return False
-    last_us = events[-1].at_us
-    return any(
-        began.at_us < (last_us if isinstance(stay.until_us, Missing) else stay.until_us) and stay.since_us < run.end_us
-        for stay in holdings(events)
-    )
+def _begun_unknown(ledger: Ledger, runs: dict[str, list[_Run]]) -> dict[str, list[_Run]]:
+    """Of each workload the runs whose beginning the ledger does not know; none of a workload that has no such run."""
+    keys = {(began.workload, began.event_id) for of_one in runs.values() for run in of_one if (began := run.began)}
+    known = workloads.known_events(ledger.connection, sorted(keys)) if keys else {}
+    new: dict[str, list[_Run]] = {}
+    for name, of_one in runs.items():
+        for run in of_one:
+            if (began := run.began) and (name, began.event_id) not in known:
+                new.setdefault(name, []).append(run)
+    return new
 
 
 def _problem(out: Sequence[_Run], known: dict[str, list[WorkloadEvent]], path: str) -> Problem:

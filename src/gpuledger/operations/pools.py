@@ -1,8 +1,8 @@
 """What the policy says of pools, asked of one event: whose reservations count there, and when its devices are free.
 
 In: an event that came for a workload, and what it stands on. Out: why it may not be, or nothing. Of whether devices are
-free the word of the runtime or the kubelet counts, or that of the agent: a look at each of them, at or after the
-stop, that found nobody there.
+free the word of the runtime or the kubelet counts, or that of the agent: it looked at each of them, at or after the
+stop, and whoever had been there before the stop was gone.
 """
 
 from __future__ import annotations
@@ -42,13 +42,17 @@ class Pools:
         """Why an event that is about to join a life breaks the rules of its pool; empty where it does not."""
         if not self._policy.pools or event.source in AT_THE_DEVICE:
             return ()
-        where = placements.get(event.placement or life.placement)
-        return () if where is None else self._of(life, event, where)
+        if event.state in HOLDING:
+            return self._source(event, placements.get(event.placement or life.placement))
+        return self._release(life, event, placements) if event.state in ENDED else ()
 
-    def _of(self, life: Life, event: WorkloadEvent, where: Placement) -> Iterator[Refused]:
+    def _rule(self, where: Placement) -> tuple[str, PoolRule]:
         pool = self._policy.pool_of(where.pool, where.machine)
-        rule = self._policy.pools.get(pool, _NO_RULE)
-        if event.state in HOLDING and rule.source and event.source != rule.source:
+        return pool, self._policy.pools.get(pool, _NO_RULE)
+
+    def _source(self, event: WorkloadEvent, where: Placement | None) -> Iterator[Refused]:
+        pool, rule = ("", _NO_RULE) if where is None else self._rule(where)
+        if rule.source not in ("", event.source):
             yield Refused(
                 "other-source",
                 f"{event.workload} {event.state}: in pool {pool} the reservations of {rule.source} count, "
@@ -56,8 +60,15 @@ class Pools:
                 hint=f"--source {rule.source}, if it is the same controller; or name {event.source} in `pools:` "
                 "of the policy",
             )
-        if event.state in ENDED and rule.is_release_confirmed and life.holds:
-            why = self._not_free(where, event.at_us)
+
+    def _release(self, life: Life, event: WorkloadEvent, placements: Mapping[str, Placement]) -> Iterator[Refused]:
+        for stay in life.stays():
+            is_over = not isinstance(stay.until_us, Missing) and stay.until_us <= event.at_us
+            where = placements.get(stay.placement)
+            if is_over or stay.since_us > event.at_us or where is None:
+                continue
+            pool, rule = self._rule(where)
+            why = self._not_free(where, stay.since_us, event.at_us) if rule.is_release_confirmed else ""
             if why:
                 yield Refused(
                     "release-unconfirmed",
@@ -66,18 +77,22 @@ class Pools:
                     hint="gpuledger transition --from-runtime FILE   (or the same again, once the agent has looked)",
                 )
 
-    def _not_free(self, where: Placement, at_us: int) -> str:
-        """Why it is not known that devices are free; empty where the agent saw that they are."""
+    def _not_free(self, where: Placement, since_us: int, at_us: int) -> str:
+        """Why it is not known that devices are free; empty where the agent saw that whoever was there is gone."""
         if where.count and not where.devices:
             return "it is not known which devices they are"
         for device in where.devices:
             looks = self._ledger.scan(Watch, devices=(device,), since_us=at_us)
             if not any(row.source == "driver" and row.status in WATCHED and row.until_us >= at_us for row in looks):
                 return f"nobody has looked at {device} since"
-            seen = sorted(self._ledger.scan(Sighting, devices=(device,), since_us=at_us), key=_end)
-            for row in {(row.host, row.pid, row.boot_id, row.start_ticks): row for row in seen}.values():
+            last: dict[tuple[str, int, str, int], Sighting] = {}
+            for row in sorted(self._ledger.scan(Sighting, devices=(device,), since_us=since_us), key=_end):
+                process = (row.host, row.pid, row.boot_id, row.start_ticks)
+                if process in last or row.since_us <= at_us:  # who came after the stop is somebody else's
+                    last[process] = row
+            for row in last.values():
                 if isinstance(row.gone_at_us, Missing):
-                    return f"process {row.pid} was on {device} at {iso(row.until_us)}"
+                    return f"process {row.pid} was on {device} at {iso(row.until_us)}, and nobody saw it gone"
         return ""
 
 

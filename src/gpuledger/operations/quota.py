@@ -48,6 +48,7 @@ def quota(
         version=book.in_force.number,
         uses=uses,
         unknown=tuple(reserved_gaps(ledger, since_us=max(0, since_us), until_us=now_us, now_us=now_us)),
+        first_us=first_us,
         told=not isinstance(first_us, Missing) and first_us <= now_us,
         problems=tuple(_unknown_names(ledger, book, now_us, user=user, team=team, role=role, class_name=class_name)),
     )

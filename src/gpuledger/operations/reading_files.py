@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -43,6 +44,22 @@ def read_bytes(path: Path, *, most: int | None = None, split: str = "split it by
     return content
 
 
+def refuse_packed(content: bytes, path: Path) -> None:
+    """Nothing, unless gzip made a file that should be text.
+
+    Args:
+        content: its bytes.
+        path: the file as the user named it; ``-`` for stdin.
+
+    Raises:
+        BadInput: ``not-text``, with what unpacks it.
+    """
+    if content[:2] == _GZIP:
+        unpack = "gunzip" if str(path) == "-" else f"gunzip -c {shlex.quote(str(path))}"
+        message = "packed by gzip, and so no text"
+        raise BadInput("not-text", message, path=str(path), hint=f"{unpack} | gpuledger ... -")
+
+
 def read_text(path: Path, *, hint: str, most: int | None = None) -> str:
     """A text file, or stdin for ``-``.
 
@@ -55,9 +72,7 @@ def read_text(path: Path, *, hint: str, most: int | None = None) -> str:
         BadInput: ``unreadable-file``, ``too-large``, or ``not-text``.
     """
     content = read_bytes(path, most=most)
-    if content[:2] == _GZIP:
-        unpack = f"gunzip -c {path} | gpuledger ... -"
-        raise BadInput("not-text", "packed by gzip, and so no text", path=str(path), hint=unpack)
+    refuse_packed(content, path)
     for encoding in ("utf-8-sig", "utf-16") if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig",):
         try:
             return content.decode(encoding)

@@ -23,7 +23,7 @@ from gpuledger.model.moments import HOUR_US, hour_floor
 from gpuledger.model.quotas import HOLD_US, Bound, Scope
 from gpuledger.model.reserved import factor, meters_of
 from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
-from gpuledger.operations.blind_reserved import MISSED_BEATS
+from gpuledger.operations.blind_reserved import MISSED_BEATS, is_hour_over
 from gpuledger.operations.in_force import InForce
 from gpuledger.operations.judging import MOST_AHEAD_US
 from gpuledger.operations.usage_reserved import reserved_amounts
@@ -143,25 +143,27 @@ class Spent:
     def silent(self, bound: Bound, now_us: int) -> dict[str, tuple[int, int]]:
         """Who should have told of open runs of a bound and did not: its source, until when it told, of how many.
 
-        What these used since is in no sum: nobody knows whether they go on.
+        What these used since is in no sum: nobody knows whether they go on. Whoever promises no next time, an import
+        or declared history, has the hour in which it told last, as in ``blind``.
         """
-        late = {
-            source
-            for source, beat_us in self._beats.items()
-            if beat_us + MISSED_BEATS * self._intervals_us.get(source, 0) < now_us
-        }
+        late = {source for source, beat_us in self._beats.items() if self._is_late(source, beat_us, now_us)}
         if not late and not self._declared:
             return {}
         found: dict[str, tuple[int, int]] = {}
         for name in self._of.get(bound.holder, ()):
             run = next(reversed(self._runs.get(name, ())), None)
-            if run is None or not isinstance(run.until_us, Missing) or not self._is_counted(bound, run, now_us):
+            if run is None or not isinstance(run.until_us, Missing):
                 continue
             told_us = run.end(self._beats, now_us)
-            if run.source in late or (run.source not in self._beats and told_us < hour_floor(now_us)):
+            is_silent = run.source in late or (run.source not in self._beats and is_hour_over(told_us, now_us))
+            if is_silent and self._is_counted(bound, run, now_us):  # last: of each it looks up whose it is
                 before_us, number = found.get(run.source, (told_us, 0))
                 found[run.source] = (min(before_us, told_us), number + 1)
         return found
+
+    def _is_late(self, source: str, beat_us: int, now_us: int) -> bool:
+        interval_us = self._intervals_us.get(source, 0)
+        return beat_us + MISSED_BEATS * interval_us < now_us if interval_us else is_hour_over(beat_us, now_us)
 
     def _is_counted(self, bound: Bound, run: Run, now_us: int) -> bool:
         where = self._placements.get(run.placement)

@@ -48,7 +48,8 @@ def differences(
         whose = {subject: read.workloads_of(subject) for subject in {key[4] for key in found}}
     for key, more in sorted(found.items()):
         meter, hour_us, host, device, subject = key
-        if set(whose[subject]) & _late(ledger, finality, hour_us, seen, late, now_us):
+        may_be_late = finality.is_final(hour_us) or finality.is_behind
+        if may_be_late and set(whose[subject]) & _late(ledger, finality, hour_us, seen, late, now_us):
             continue
         yield (
             f"{meter} {iso(hour_us)} {host} {device} {', '.join(whose[subject])}: derived again it differs by {more:+d}"

@@ -85,11 +85,12 @@ class Memory:
     def _read_policies(self, now_us: int) -> None:
         if self._knows_policy:
             return
-        self._knows_policy = True
         version = workloads.newest_policy(self._ledger.connection)
-        if version != self.version:
-            self.version = version
+        self._knows_policy = version == self.version
+        if not self._knows_policy:
             found = policies(self._ledger, now_us=now_us)
+            self._knows_policy = len(found) == version  # else one is applied by a clock ahead of this: ask again
+            self.version = version if self._knows_policy else -1
             self._teams = [(effective_from_us, policy.teams) for effective_from_us, policy in found]
             self._pools = [(effective_from_us, Pools(self._ledger, policy)) for effective_from_us, policy in found]
 

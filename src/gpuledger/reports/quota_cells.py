@@ -44,7 +44,7 @@ def asked_words(use: QuotaUse) -> str:
 def use_to_json(use: QuotaUse, *, told: bool = True) -> dict[str, Json]:
     """One quota with what of it is used: amounts as text, devices exact, device-hours with three decimals.
 
-    Where no transition is known at all (not ``told``), what is used is ``null``: nothing held is no zero.
+    Where no transition is known up to the moment (not ``told``), what is used is ``null``: nothing held is no zero.
     """
     quota = use.bound.quota
     used, promised, left = amounts(use)

@@ -16,7 +16,7 @@ from gpuledger.reports.columns import LEAST_NAME, Column, Fitted
 from gpuledger.reports.quota_cells import amounts, holder_columns, holder_words, use_to_json
 from gpuledger.reports.reserved_report import gaps_to_json, not_told
 
-_NOBODY = Missing("no lifecycle transition is known, so nobody told what is held")
+_NOBODY = Missing("no lifecycle transition is known up to then, so nobody told what is held")
 
 
 def to_json(report: QuotaReport) -> dict[str, Json]:

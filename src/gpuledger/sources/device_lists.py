@@ -19,11 +19,16 @@ NO_NAMES = frozenset({"none", "null", "nil", "nan", "n/a", "na", "-", "--", "?",
 """What stands where no device is named; compared in lower case."""
 
 
+class NamedTwice(ValueError):
+    """A list with a number that stands in it twice: on two machines these are two devices, and nothing tells which."""
+
+
 def devices_in(text: str) -> tuple[str, ...]:
     """The names of a cell, in its order; none where it is empty or has a word for none.
 
     Raises:
-        ValueError: it is no list of devices; with a sentence for the person.
+        NamedTwice: a number stands in it twice; with a sentence for the person.
+        ValueError: it is no list of devices; with one too.
     """
     names: list[str] = []
     for part in _APART.split(text):
@@ -42,6 +47,5 @@ def devices_in(text: str) -> tuple[str, ...]:
         names += [f"{found['before']}{number}" for number in range(first, last + 1)]
     twice = next((name for place, name in enumerate(names) if is_index(name) and name in names[:place]), "")
     if twice:
-        # the same number on two machines are two devices, and which of them is meant is not told
-        raise ValueError(f"{text[:40]!r} names {twice[:20]!r} twice: numbers of several machines, or a mistake")
+        raise NamedTwice(f"{text[:40]!r} names {twice[:20]!r} twice: numbers of several machines, or a mistake")
     return tuple(dict.fromkeys(names))

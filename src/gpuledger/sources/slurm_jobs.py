@@ -160,14 +160,11 @@ class _Builder:
                 self._add(row, held(row.allocated), held(row.requested))
             except (ValueError, Misconfigured) as problem:
                 del self._transitions[done:]
-                self._findings.add(
-                    Problem(code="broken-line", message=f"job {row.job}: {problem}; it is left out"), row.line
-                )
+                message = f"job {row.job}: {problem}; it is left out"
+                self._findings.add(Problem(code="broken-line", message=message), row.line)
         find_missing(allocations, steps, self._findings)
-        find_requeued(
-            [row for row in allocations if self._include_cpu or "gres/" in row.allocated + row.requested],
-            self._findings,
-        )
+        counting = [row for row in allocations if self._include_cpu or "gres/" in row.allocated + row.requested]
+        find_requeued(counting, self._findings)
         as_of_us = self._close()
         names_gpus = any("gres/" in row.allocated + row.requested for row in rows.rows)
         for told in self._sums.problems(ran=self._ran, names_gpus=names_gpus):
@@ -193,16 +190,16 @@ class _Builder:
         )
 
     def _add(self, row: SlurmRow, given: Held, asked: Held) -> None:
+        size = given.count * row.lasted_s
         if row.state not in KNOWN:
-            size = given.count * row.lasted_s
-            message = f"job {row.job} is {row.state[:40]!r}, a state that is not known"
-            message += f"; {size:,} device-seconds are not counted"
+            message = f"job {row.job} is {row.state[:40]!r}, a state not known; {size:,} device-seconds are not counted"
             self._findings.add(Problem(code="unknown-state", message=message), row.line, device_seconds=size)
             return
-        if isinstance(row.start_us, Missing) and given.count and row.lasted_s:
-            size = given.count * row.lasted_s
-            message = f"job {row.job} held {given.count} GPUs for {row.lasted_s:,} s, and since when is not told"
-            message += f"; {size:,} device-seconds are not counted"
+        if isinstance(row.start_us, Missing) and size:
+            message = (
+                f"job {row.job} held {given.count} GPUs for {row.lasted_s:,} s, and since when is not told; "
+                f"{size:,} device-seconds are not counted"
+            )
             self._findings.add(Problem(code="start-missing", message=message), row.line, device_seconds=size)
             return
         # a job held after it ran has an end; a start without one is only foreseen
@@ -236,13 +233,13 @@ class _Builder:
         """Whether local times leave open how long a run was; where only its place is open, that is told."""
         if not row.doubt:
             return False
-        message = f"job {row.job}: an hour {TWICE}, and "
         if row.state in OPEN:
-            message += "its end will tell which is meant; it is left out until then"
+            what = "its end will tell which is meant; it is left out until then"
         elif row.doubt is Doubt.LENGTH:
-            message += "nothing tells which is meant, so not how long it ran; it is left out"
+            what = "nothing tells which is meant, so not how long it ran; it is left out"
         else:
-            message += "it may lie in either; how long it ran is sure, so it is counted, in the first"
+            what = "it may lie in either; how long it ran is sure, so it is counted, in the first"
+        message = f"job {row.job}: an hour {TWICE}, and {what}"
         self._findings.add(Problem(code="ambiguous-local-time", message=message), row.line)
         return row.doubt is Doubt.LENGTH
 
@@ -273,11 +270,14 @@ class _Builder:
             return []
         if not row.allocated and asked.count and row.lasted_s:
             size = asked.count * row.lasted_s
-            message = f"job {row.job} asked for {asked.count} GPUs, and what it was given is not told"
-            message += f"; {size:,} device-seconds are not counted"
+            message = (
+                f"job {row.job} asked for {asked.count} GPUs, and what it was given is not told; "
+                f"{size:,} device-seconds are not counted"
+            )
             self._findings.add(Problem(code="allocation-unknown", message=message), row.line, device_seconds=size)
             return []
-        if row.is_untold and row.lasted_s:
+        # who asked for CPUs alone was given no GPU; who asked for parts of one may have been
+        if row.is_untold and row.lasted_s and (not row.requested or asked.shards or asked.mps):
             self._sums.untold.add(row.lasted_s)
             return []
         self._without_gpu += 1
@@ -390,11 +390,11 @@ class _Builder:
     def _check_elapsed(self, row: SlurmRow, start_us: int) -> None:
         if isinstance(row.end_us, Missing) or isinstance(row.elapsed_s, Missing):
             return
-        lasted_s = (row.end_us - start_us) // SECOND_US - (
-            0 if isinstance(row.suspended_s, Missing) else row.suspended_s
-        )
+        suspended_s = 0 if isinstance(row.suspended_s, Missing) else row.suspended_s
+        lasted_s = (row.end_us - start_us) // SECOND_US - suspended_s
         if abs(lasted_s - row.elapsed_s) > TOLERANCE_S:
-            message = f"job {row.job}: from Start to End it is {lasted_s:,} s, and Elapsed says {row.elapsed_s:,} s"
-            self._findings.add(
-                Problem(code="elapsed-differs", message=f"{message}; Start and End count; is the zone right?"), row.line
+            message = (
+                f"job {row.job}: from Start to End it is {lasted_s:,} s, and Elapsed says {row.elapsed_s:,} s; "
+                "Start and End count; is the zone right?"
             )
+            self._findings.add(Problem(code="elapsed-differs", message=message), row.line)

@@ -26,6 +26,9 @@ _FLAGS = frozenset(
 )
 """What 23.11 and later list beside a state: flags, not states (slurm job state codes)."""
 
+_WHOLE = re.compile(r'\{\s*"(?:jobs|meta|errors|warnings)"\s*:')
+"""How a whole dump begins, and no job: what ``sacct`` writes around its list of jobs."""
+
 _Object = dict[str, Any]
 
 
@@ -33,8 +36,9 @@ def parse(text: str, *, path: str) -> SlurmRows:
     """The allocations in a dump, each identical one once; steps stand inside them and are no rows.
 
     Args:
-        text: as ``sacct`` printed it, or several of these, one after the other; of each its object, its list of jobs
-            alone, or one job. Bytes that are no UTF-8 may stand in it as surrogates.
+        text: as ``sacct`` printed it, or several of these, one after the other or in a list, as ``jq -s`` puts them;
+            of each its object, its list of jobs alone, or one job. Bytes that are no UTF-8 may stand in it as
+            surrogates.
         path: the file as the user named it, for messages.
 
     Raises:
@@ -93,14 +97,15 @@ class _Dump:
         found, end = self._decoder.raw_decode(self._text, place)
         return found, end
 
-    def _document(self, place: int) -> int:
-        """One object, one list of jobs, or one job."""
+    def _document(self, place: int, *, is_listed: bool = False) -> int:
+        """One object, one list of jobs, or one job; an object of a list (``is_listed``) must be one of the two."""
         if self._text[place] == "[":
             return self._jobs(place)
         if self._text[place] != "{":
             raise json.JSONDecodeError("no object", self._text, place)
         began, line = place, self._line
         around: _Object = {}
+        has_list = False
         place = self._skip(place + 1)
         while not self._text.startswith("}", place):
             name, place = self._decoded(place)
@@ -109,11 +114,11 @@ class _Dump:
                 raise json.JSONDecodeError("no name", self._text, place)
             place = self._skip(place + 1)
             if name == "jobs" and self._text.startswith("[", place):
-                place = self._jobs(place)
+                place, has_list = self._jobs(place), True
             else:
                 around[name], place = self._decoded(place)
                 place = self._skip(place)
-        if "job_id" in around:
+        if "job_id" in around or (is_listed and not has_list):
             self._job(around, began, place + 1, line)
         self._complained(around)
         return self._skip(place + 1)
@@ -122,8 +127,14 @@ class _Dump:
         self._has_jobs = True
         place = self._skip(place + 1)
         while not self._text.startswith("]", place):
+            if _WHOLE.match(self._text, place):
+                place = self._document(place, is_listed=True)
+                continue
             line = self._line
             job, end = self._decoded(place)
+            if isinstance(job, dict) and isinstance(job.get("jobs"), list) and "job_id" not in job:
+                place = self._document(place, is_listed=True)
+                continue
             self._job(job, place, end, line)
             place = self._skip(end)
         return self._skip(place + 1)
@@ -142,12 +153,18 @@ class _Dump:
 
     def _complained(self, around: _Object) -> None:
         """What ``sacct`` itself met: after an error its list may not be whole."""
-        for key, said in (("errors", "met an error, so its list may not be whole"), ("warnings", "warns")):
-            told = around.get(key)
-            for one in told if isinstance(told, list) else ():
-                what = one.get("description") or one.get("error") if isinstance(one, dict) else one
-                message = f"sacct {said}: {clean(str(what))[:200]}"
-                self._findings.add(Problem(code="sacct-complains", message=message), 0)
+        for what in _said(around.get("errors")):
+            message = f"sacct met an error, so its list may not be whole: {what}"
+            self._findings.add(Problem(code="sacct-complains", message=message), 0)
+        for what in _said(around.get("warnings")):
+            self._findings.add(Problem(code="sacct-complains", message=f"sacct warns: {what}"), 0)
+
+
+def _said(told: object) -> list[str]:
+    """The sentences of a list of complaints, whichever way a version writes them."""
+    listed = told if isinstance(told, list) else []
+    whats = [one.get("description") or one.get("error") if isinstance(one, dict) else one for one in listed]
+    return [clean(str(what))[:200] for what in whats]
 
 
 def _row(job: object, line: int) -> SlurmRow:

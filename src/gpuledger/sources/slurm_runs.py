@@ -56,8 +56,10 @@ def each_run_once(rows: Sequence[SlurmRow], findings: Findings) -> list[SlurmRow
         if before is None or _rank(row) > _rank(before):
             kept[run] = row
         if before and _told(before) != _told(row) and not {before.state, row.state} & _UNFINISHED:
-            message = f"job {row.job} with this start stands in line {before.line} too, with other fields"
-            message += "; the one that ends later counts"
+            message = (
+                f"job {row.job} with this start stands in line {before.line} too, with other fields; "
+                "the one that ends later counts"
+            )
             findings.add(Problem(code="conflict", message=message), row.line)
         if not isinstance(row.start_us, Missing):
             last_start_us[run[:2]] = max(row.start_us, last_start_us.get(run[:2], 0))
@@ -83,8 +85,10 @@ def find_requeued(rows: Sequence[SlurmRow], findings: Findings) -> None:
         runs = row.restarts + (not isinstance(row.start_us, Missing))
         here = len(starts.get(job, ()))
         if here < runs:
-            message = f"job {row.job} was requeued {row.restarts} times, and {here} of its {runs} runs are in the dump"
-            message += ": the others are not counted; sacct prints them with -D, where they do not lie before its -S"
+            message = (
+                f"job {row.job} was requeued {row.restarts} times, and {here} of its {runs} runs are in the dump: "
+                "the others are not counted; sacct prints them with -D, where they do not lie before its -S"
+            )
             findings.add(Problem(code="runs-missing", message=message), row.line)
 
 

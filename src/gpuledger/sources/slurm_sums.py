@@ -78,20 +78,29 @@ class Sums:
         """
         jobs = self.suspended.jobs
         if jobs:
-            message = f"{several(jobs, 'job')} {_was(jobs)} suspended for {self.suspended.seconds:,} s; Slurm keeps the"
-            message += f" GPUs of a suspended job for it, so {int(self.suspended.amount):,} device-seconds of that are"
-            yield Problem(code="suspended", message=f"{message} counted")
+            message = (
+                f"{several(jobs, 'job')} {_was(jobs)} suspended for {self.suspended.seconds:,} s; Slurm keeps the GPUs "
+                f"of a suspended job for it, so {int(self.suspended.amount):,} device-seconds of that are counted"
+            )
+            yield Problem(code="suspended", message=message)
         if self.unsized.jobs:
-            message = f"{several(self.unsized.jobs, 'job')} held parts of GPUs (gres/shard, gres/mps) for"
-            message += f" {int(self.unsized.amount):,} part-seconds, and how many parts make a GPU the accounting does"
-            yield Problem(code="shares-unsized", message=f"{message} not tell; they are not counted")
+            message = (
+                f"{several(self.unsized.jobs, 'job')} held parts of GPUs (gres/shard, gres/mps) for "
+                f"{int(self.unsized.amount):,} part-seconds, and how many parts make a GPU the accounting does not "
+                "tell; they are not counted"
+            )
+            yield Problem(code="shares-unsized", message=message)
         if self.untold.jobs:
-            message = f"{several(self.untold.jobs, 'job')} ran for {self.untold.seconds:,} s, and what was held nothing"
-            message += " tells: UNKNOWN, and not counted"
+            message = (
+                f"{several(self.untold.jobs, 'job')} ran for {self.untold.seconds:,} s, and what was held nothing "
+                "tells: UNKNOWN, and not counted"
+            )
             yield Problem(code="allocation-untold", message=message)
         if ran and not names_gpus:
-            message = f"{several(ran, 'job')} ran, and no row names a GPU: Slurm tells of them where slurm.conf has"
-            message += " AccountingStorageTRES=gres/gpu, so where GPUs were held, that is UNKNOWN and not 0"
+            message = (
+                f"{several(ran, 'job')} ran, and no row names a GPU: Slurm tells of them where slurm.conf has "
+                "AccountingStorageTRES=gres/gpu, so where GPUs were held, that is UNKNOWN and not 0"
+            )
             yield Problem(code="gpus-untracked", message=message)
 
 

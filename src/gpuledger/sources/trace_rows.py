@@ -16,7 +16,7 @@ from gpuledger.model.addresses import indexed, is_index
 from gpuledger.model.lifecycle import CPU, Placement
 from gpuledger.model.moments import CLOCK_TOLERANCE_US, SECOND_US
 from gpuledger.model.problem import Problem
-from gpuledger.sources.device_lists import devices_in
+from gpuledger.sources.device_lists import NamedTwice, devices_in
 from gpuledger.sources.trace_map import TraceMap
 from gpuledger.sources.trace_times import ZoneNeeded
 
@@ -87,7 +87,7 @@ class RowReader:
         self._columns = {word: tuple(place[name] for name in names) for word, names in trace_map.columns.items()}
         self._labels = tuple((name, place[column]) for name, column in trace_map.labels)
         self._placing = tuple(place for word in _PLACING for place in self._columns.get(word, ()))
-        self._placements: dict[tuple[str, ...], Placement] = {}
+        self._placements: dict[tuple[str, ...], tuple[Placement, Problem | None]] = {}
         ends = trace_map.times.read(trace_map.censored_at) if trace_map.censored_at else (None,)
         self.censored_us: int | None = ends[-1]
         """The end of the trace, where it was declared."""
@@ -203,8 +203,10 @@ class RowReader:
         if ends and lasted_us is not None:
             fits = [pair for pair in possible if abs((pair[1] or 0) - pair[0] - lasted_us) <= CLOCK_TOLERANCE_US]
             if not fits:
-                message = f"from start to end it is {_seconds(possible[0])} s, and its duration says"
-                message += f" {lasted_us // SECOND_US:,} s; start and end count"
+                message = (
+                    f"from start to end it is {_seconds(possible[0])} s, and its duration says "
+                    f"{lasted_us // SECOND_US:,} s; start and end count"
+                )
                 told.append(Problem(code="elapsed-differs", message=message))
             possible = fits or possible
         if len(possible) == 1:
@@ -243,28 +245,25 @@ class RowReader:
 
     def _placement(self, cells: Sequence[str], told: list[Problem]) -> Placement | None:
         key = tuple(cells[place] for place in self._placing)
-        placement = self._placements.get(key) or self._placed(*(self._cell(word, cells) for word in _PLACING))
-        if placement is None:
+        found = self._placements.get(key) or self._placed(*(self._cell(word, cells) for word in _PLACING))
+        if found is None:
             message = "nothing tells its class, so it is kept without a placement and not metered"
             told.append(Problem(code="no-class", message=message))
             return None
-        self._placements[key] = placement
-        if placement.count and not placement.devices and self._cell("device_ids", cells):
-            message = "its devices are numbers, and of which machine nothing tells: counted, and not named"
-            told.append(Problem(code="no-machine", message=message))
+        self._placements[key] = found
+        placement, unnamed = found
+        if placement.count and unnamed is not None:
+            told.append(unnamed)
         return placement
 
     def _placed(
         self, devices: str, device_ids: str, instances: str, share: str,
         class_name: str, region: str, machine: str, pool: str,
-    ) -> Placement | None:  # fmt: skip
+    ) -> tuple[Placement, Problem | None] | None:  # fmt: skip
+        """What a row holds, and why its devices are counted and not named; None where nothing tells their class."""
+        names, unnamed = _named(device_ids, machine, is_counted=bool(devices))
         try:
-            names = devices_in(device_ids)
-        except ValueError as error:
-            raise LeftOut(Problem(code="bad-devices", message=str(error))) from None
-        is_named = bool(machine) or not any(is_index(name) for name in names)
-        try:
-            ids = tuple(sorted({indexed(name, machine) for name in names})) if is_named else ()
+            ids = tuple(sorted({indexed(name, machine) for name in names})) if unnamed is None else ()
         except Misconfigured as error:
             raise LeftOut(Problem(code="bad-placement", message=error.message)) from None
         count, part = self._counted(devices, ids or names, instances, share)
@@ -279,11 +278,12 @@ class RowReader:
             if not text.isprintable():
                 raise LeftOut(Problem(code="bad-name", message=f"{text[:40]!r} holds characters that no name has"))
         try:
-            return Placement(
+            placement = Placement(
                 class_name=class_name, region=region, machine=machine, pool=pool, devices=ids, count=count, share=part
             )
         except Misconfigured as error:
             raise LeftOut(Problem(code="bad-placement", message=error.message)) from None
+        return placement, unnamed
 
     def _counted(self, devices: str, ids: tuple[str, ...], instances: str, share: str) -> tuple[int, Fraction]:
         """How many devices, and how much of each."""
@@ -325,6 +325,32 @@ class RowReader:
 
 _PLACING = ("devices", "device_ids", "instances", "share", "class", "region", "machine", "pool")
 _TWICE = "was shown twice by the local clock"
+
+
+def _named(device_ids: str, machine: str, *, is_counted: bool) -> tuple[tuple[str, ...], Problem | None]:
+    """The devices of a cell, and why they cannot be named though they count.
+
+    Args:
+        device_ids: the cell.
+        machine: whose numbers they are; may be empty.
+        is_counted: whether the row tells their number beside their names.
+
+    Raises:
+        LeftOut: ``bad-devices``.
+    """
+    try:
+        names = devices_in(device_ids)
+    except NamedTwice as error:
+        if is_counted:
+            return (), Problem(code="device-twice", message=f"{error}; counted as `devices` says, and not named")
+        way_out = "map the column of their number as `devices`, and it is counted"
+        raise LeftOut(Problem(code="bad-devices", message=f"{error}; {way_out}")) from None
+    except ValueError as error:
+        raise LeftOut(Problem(code="bad-devices", message=str(error))) from None
+    if machine or not any(is_index(name) for name in names):
+        return names, None
+    message = "its devices are numbers, and of which machine nothing tells: counted, and not named"
+    return names, Problem(code="no-machine", message=message)
 
 
 def _seconds(span: tuple[int, int | None]) -> str:

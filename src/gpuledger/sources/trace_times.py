@@ -43,6 +43,10 @@ class ZoneNeeded(ValueError):
     """A local time, and nothing says of which zone."""
 
 
+class Skipped(ValueError):
+    """A local time that the clocks of its zone never showed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
     """How a trace writes its times.
@@ -67,6 +71,7 @@ class Times:
 
         Raises:
             ZoneNeeded: it is local, and no zone was declared.
+            Skipped: it is local, and its zone never had it.
             ValueError: it is no time; with a sentence for the person.
         """
         if self.unit in COUNTED:
@@ -130,7 +135,7 @@ class Times:
         if first_us == second_us:
             return (first_us,)
         if first_us > second_us:  # PEP 495: in the gap the offsets stand in the other order
-            raise ValueError(f"{_shown(text)} was skipped by the clocks of {self.zone}")
+            raise Skipped(f"{_shown(text)} was skipped by the clocks of {self.zone}")
         if self.repeated_hour:
             return (first_us if self.repeated_hour == "first" else second_us,)
         return (first_us, second_us)

@@ -25,7 +25,7 @@ from gpuledger.model.lifecycle import (
     parse_state,
 )
 from gpuledger.model.problem import Problem
-from gpuledger.sources.trace_times import ISO, Times, ZoneNeeded
+from gpuledger.sources.trace_times import ISO, Skipped, Times, ZoneNeeded
 
 WORDS: tuple[str, ...] = (
     "workload", "state", "at", "id", "source", "user", "team", "project", "requested_class", "class", "region",
@@ -157,12 +157,21 @@ def parse_at(value: object, zone: tzinfo | None = None, *, needed: str = "") -> 
         moments = Times(unit=ISO, zone=zone).read(text.strip())
     except ZoneNeeded as error:
         raise Misconfigured("zone-needed", f"at {error}", hint=f"{_TIME_HINT}, with its zone{needed}") from None
+    except Skipped as error:
+        hint = f"{_both_offsets(text, zone)}, by the clock that wrote it; or name that clock's own zone: --zone UTC"
+        raise Misconfigured("bad-time", f"at {error}", hint=hint) from None
     except ValueError as error:
         raise Misconfigured("bad-time", f"at {error}", hint=_TIME_HINT) from None
     if len(moments) > 1:
         shown_twice = f"at {text!r} was shown twice by the clocks of {zone}"
-        raise Misconfigured("bad-time", shown_twice, hint=f"{text}+01:00, with the offset that is meant")
+        raise Misconfigured("bad-time", shown_twice, hint=f"{_both_offsets(text, zone)}, whichever is meant")
     return moments[0]
+
+
+def _both_offsets(text: str, zone: tzinfo | None) -> str:
+    """A local time beside a change of the clocks, with the offset before it and with the one after it."""
+    local = datetime.fromisoformat(text.strip())
+    return " or ".join(local.replace(tzinfo=zone, fold=fold).isoformat() for fold in (0, 1))
 
 
 def _read(
