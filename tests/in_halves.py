@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-WAITING = ("tests/e2e", "tests/sources/test_ebpf.py")
-"""What runs in the waiting half: whoever reads this machine's kernel is there too, so that they come one by one."""
+WAITING = ("tests/e2e", "tests/sources/test_ebpf.py", "tests/operations/test_stores_hurt.py")
+"""What runs in the waiting half: whoever reads this machine's kernel is there, so that they come one by one."""
 
 
 def main() -> int:
