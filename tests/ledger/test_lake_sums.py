@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,14 +14,18 @@ from gpuledger.operations.meter_lake import meter_lake
 from lakes import exported, told
 
 
+def metered(folder: Path) -> tuple[Lake, dict[str, Any]]:
+    """A lake of which passes had covered all, and the window to ask for."""
+    plane = told(folder / "a.db")
+    plane.meter(150)
+    exported(plane, folder / "lake", 150)
+    plane.ledger.close()
+    return Lake.open(folder / "lake"), {"since_us": plane.at(0), "until_us": plane.at(149), "uncovered": ()}
+
+
 def test_subjects_that_differ_in_nothing_asked_are_one(tmp_path: Path) -> None:
     """Seconds by team and placement; without fields nobody is told apart."""
-    plane = told(tmp_path / "a.db")
-    plane.meter(150)
-    exported(plane, tmp_path / "lake", 150)
-    window = {"since_us": plane.at(0), "until_us": plane.at(149), "uncovered": ()}
-    plane.ledger.close()
-    lake = Lake.open(tmp_path / "lake")
+    lake, window = metered(tmp_path)
     with Duck(tmp_path) as duck:
         by_team = sums(lake, duck, "gpu.reserved", step="window", fields=("team",), places=("class_name",), **window)
         assert {one.text: one.seconds for one in by_team} == {("vision",): 9000, ("nlp",): 5 * 3600}
@@ -33,12 +38,7 @@ def test_subjects_that_differ_in_nothing_asked_are_one(tmp_path: Path) -> None:
 
 def test_placements_that_differ_in_nothing_asked_are_one(tmp_path: Path) -> None:
     """A third of a device and a whole other one, without names: told apart by share or machine, and else together."""
-    plane = told(tmp_path / "a.db")
-    plane.meter(150)
-    exported(plane, tmp_path / "lake", 150)
-    window = {"since_us": plane.at(0), "until_us": plane.at(149), "uncovered": ()}
-    plane.ledger.close()
-    lake = Lake.open(tmp_path / "lake")
+    lake, window = metered(tmp_path)
     with Duck(tmp_path) as duck:
         seconds = {
             places: sorted(

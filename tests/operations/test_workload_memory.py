@@ -59,13 +59,13 @@ def test_until_when_time_is_closed_is_asked_again_once_more_left(box, monkeypatc
     """And not before: it is remembered, as the newest policy is."""
     asked: list[str] = []
 
-    def listened(name: str) -> None:
-        whole = f"gpuledger.operations.workload_memory.{name}"
+    def listened(name: str, module: str) -> None:
+        whole = f"gpuledger.operations.{module}.{name}"
         call = resolve_name(whole)
         monkeypatch.setattr(whole, lambda connection: asked.append(name) or call(connection))
 
-    listened("archived_until")
-    listened("workloads.newest_policy")
+    listened("archived_until", "workload_memory")
+    listened("workloads.newest_policy", "in_force")
     record_transitions(box.ledger, [step(box, "provisioning", 1)], writer="box.a", now_us=box.at(9))
     memory = memory_of(box.ledger)
 

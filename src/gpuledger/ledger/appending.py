@@ -31,13 +31,23 @@ from gpuledger.model.rows import Row
 _LAST_LINK = f"SELECT last_number, hash FROM link WHERE writer = {MARK} ORDER BY last_number DESC LIMIT 1"  # noqa: S608 a constant
 _LINK = "INSERT INTO link (writer, first_number, last_number, committed_at_us, previous_hash, hash) VALUES "
 _LINK += f"({', '.join([MARK] * 6)})"
-_LAST_NUMBERS = """WITH RECURSIVE name (writer) AS (
-    SELECT MIN(writer) FROM link
+
+
+def last_of_each(table: str, number: str) -> str:
+    """A query: by writer the last number that a table holds of its chain, in a column of this name.
+
+    From name to next name by the key: a busy agent's chain has a link a second.
+    """
+    return f"""WITH RECURSIVE name (writer) AS (
+    SELECT MIN(writer) FROM {table}
     UNION ALL
-    SELECT (SELECT MIN(l.writer) FROM link AS l WHERE l.writer > name.writer) FROM name WHERE name.writer IS NOT NULL
+    SELECT (SELECT MIN(r.writer) FROM {table} AS r WHERE r.writer > name.writer) FROM name WHERE name.writer IS NOT NULL
 )
-SELECT writer, (SELECT MAX(last_number) FROM link AS l WHERE l.writer = name.writer) FROM name
-WHERE writer IS NOT NULL"""  # from name to next name by the index: a busy agent's chain has a link a second
+SELECT writer, (SELECT MAX({number}) FROM {table} AS r WHERE r.writer = name.writer) FROM name
+WHERE writer IS NOT NULL"""  # noqa: S608 the schema's own names
+
+
+_LAST_NUMBERS = last_of_each("link", "last_number")
 JUDGING = "judging"
 """The lock of those who judge by what stands in the ledger: alone without scopes, beside each other with them."""
 

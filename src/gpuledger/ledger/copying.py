@@ -24,7 +24,7 @@ import sqlalchemy as sa
 
 from gpuledger.errors import Corrupt, Refused
 from gpuledger.ledger import archived
-from gpuledger.ledger.appending import last_link
+from gpuledger.ledger.appending import last_link, last_of_each
 from gpuledger.ledger.chain import LinkHash, read_heads
 from gpuledger.ledger.codec import CODECS, Codec
 from gpuledger.ledger.engine import MARK, bare_cursor, engine_of
@@ -43,15 +43,6 @@ _ALL_AT_ONCE = 2 * _ROWS_AT_ONCE
 """Rows that one transaction takes at most, save for a link that is larger."""
 
 _VERIFY = "gpuledger verify   (on the ledger that is copied)"
-
-_LAST_ROWS = """WITH RECURSIVE name (writer) AS (
-    SELECT MIN(writer) FROM {table}
-    UNION ALL
-    SELECT (SELECT MIN(r.writer) FROM {table} AS r WHERE r.writer > name.writer) FROM name WHERE name.writer IS NOT NULL
-)
-SELECT writer, (SELECT MAX(number) FROM {table} AS r WHERE r.writer = name.writer) FROM name
-WHERE writer IS NOT NULL"""
-"""By writer the last number of a kind, from name to next name by its key."""
 
 _CHAINS_AT_ONCE = 100
 """Chains that one statement reads; SQLite takes up to 500 SELECTs in one (its SQLITE_MAX_COMPOUND_SELECT)."""
@@ -185,7 +176,7 @@ def _refuse_rows_beyond(source: Ledger, heads: Mapping[str, tuple[int, str]]) ->
     for kind in KINDS:
         with source.mapped():
             cursor = bare_cursor(source.connection)
-            cursor.execute(_LAST_ROWS.format(table=kind.table.name))
+            cursor.execute(last_of_each(kind.table.name, "number"))
             found = cursor.fetchall()
         for writer, number in found:
             last = heads.get(writer, (0, ""))[0]

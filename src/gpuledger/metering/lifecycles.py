@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gpuledger.model.lifecycle import ENDED, FOLLOWS, HOLDING, METERED, State
 from gpuledger.model.missing import Missing
+from gpuledger.model.moments import HOUR_US
 from gpuledger.model.quickly import quickly_made
 from gpuledger.model.workload_rows import WorkloadEvent
 
@@ -19,6 +20,9 @@ _BEGINS = frozenset({State.PENDING, State.PROVISIONING})
 
 OPEN = Missing("still open")
 """The end of a span that has not ended."""
+
+MISSED_BEATS = 2
+"""Heartbeats that may be missing before a source counts as silent: one can be on its way."""
 
 
 @quickly_made
@@ -163,3 +167,8 @@ def _stays(events: Iterable[WorkloadEvent], states: frozenset[State], *, joined:
         elif until_us != event.at_us:
             found.append(Stay(since_us=event.at_us, until_us=until_us, placement=placement))
     return found
+
+
+def is_hour_over(told_us: int, until_us: int) -> bool:
+    """Whether the hour in which something was last told is over: an import promises no next time, so it has that."""
+    return -(-told_us // HOUR_US) * HOUR_US < until_us

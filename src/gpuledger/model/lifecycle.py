@@ -30,6 +30,9 @@ MOST_DEVICES = 4096
 FINEST_SHARE = 2**63 - 1
 """The largest denominator of a share: every store keeps it as a whole number of 64 bits."""
 
+SLURM = "slurm:"
+"""How a workload's name begins that is a job of Slurm, before its cluster and number."""
+
 LONGEST_NAME = 512
 """Characters of the longest name that is kept: of a workload, a source, a class, a device."""
 

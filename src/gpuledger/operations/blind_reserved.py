@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gpuledger.ledger.reserved import Reading, reading
 from gpuledger.ledger.store import Ledger
+from gpuledger.metering.lifecycles import MISSED_BEATS, is_hour_over
 from gpuledger.model.durations import duration_s, several
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import HOUR_US, SECOND_US, hour_floor
@@ -20,14 +21,6 @@ from gpuledger.model.rows import Pass
 from gpuledger.model.workload_rows import WorkloadEvent
 from gpuledger.operations.blind_controllers import clock_skews, clock_steps, passed_through
 from gpuledger.operations.correct import due
-
-MISSED_BEATS = 2
-"""Heartbeats that may be missing before a source counts as silent: one can be on its way."""
-
-
-def is_hour_over(told_us: int, until_us: int) -> bool:
-    """Whether the hour in which something was last told is over: an import promises no next time, so it has that."""
-    return -(-told_us // HOUR_US) * HOUR_US < until_us
 
 
 def reserved_gaps(ledger: Ledger, *, since_us: int, until_us: int, now_us: int) -> list[ReservedGap]:

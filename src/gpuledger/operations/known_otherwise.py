@@ -16,7 +16,7 @@ from gpuledger.errors import Misconfigured
 from gpuledger.ledger import workloads
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.durations import count, duration_us
-from gpuledger.model.lifecycle import ENDED, History, State, Transition
+from gpuledger.model.lifecycle import ENDED, SLURM, History, State, Transition
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import MINUTE_US, iso
 from gpuledger.model.workload_rows import WorkloadEvent
@@ -26,8 +26,7 @@ _MOST = 2_000
 
 _MOST_CLUSTERS = 100
 _OPEN = Missing("it has no end yet")
-_PREFIX = "slurm:"
-_AFTER_NUMBERS = f"{_PREFIX}:"  # the character after 9: jobs of no cluster begin with a digit
+_AFTER_NUMBERS = f"{SLURM}:"  # the character after 9: jobs of no cluster begin with a digit
 _QUARTER_US = 15 * MINUTE_US
 """What the offsets of all zones are multiples of."""
 
@@ -46,7 +45,7 @@ class _Run:
     def job(self) -> str:
         """What runs once at a time: the workload; of Slurm, which names each run, the job of its cluster."""
         name = self.began.workload
-        return name.partition("@")[0] if name.startswith(_PREFIX) else name
+        return name.partition("@")[0] if name.startswith(SLURM) else name
 
 
 def refuse_known_otherwise(ledger: Ledger, history: History, *, path: str) -> None:
@@ -60,7 +59,7 @@ def refuse_known_otherwise(ledger: Ledger, history: History, *, path: str) -> No
     known = workloads.known_events(ledger.connection, [(run.began.workload, run.began.event_id) for run in spread])
     fresh = [run for run in spread if (run.began.workload, run.began.event_id) not in known]
     if fresh:
-        _refuse_other_clusters(ledger, [run for run in fresh if run.began.workload.startswith(_PREFIX)], path)
+        _refuse_other_clusters(ledger, [run for run in fresh if run.began.workload.startswith(SLURM)], path)
         _refuse_other_times(ledger, fresh, len(known), path)
 
 
@@ -116,7 +115,7 @@ def _refuse_other_times(ledger: Ledger, runs: Sequence[_Run], known_as_they_are:
                 f"{duration_us(abs(shift_us))} {'earlier' if shift_us > 0 else 'later'}: {first.job} starts "
                 f"{iso(first.began.at_us)} here; they would count twice",
                 hint="--zone and --origin as at the first import; where that was wrong, another ledger: --ledger FILE"
-                + ("" if first.job.startswith(_PREFIX) else "; where these are other jobs, `prefix` in the map"),
+                + ("" if first.job.startswith(SLURM) else "; where these are other jobs, `prefix` in the map"),
             )
 
 
@@ -148,16 +147,16 @@ def _has(starts: Sequence[int], at_us: int) -> bool:
 def _known_starts(ledger: Ledger, jobs: Iterable[str]) -> dict[tuple[str, int], list[int]]:
     """When each of these jobs began to run, in order, by the job and how long the run was, where its end is known."""
     named = dict.fromkeys(jobs, -1)
-    slurm = [job for job in named if job.startswith(_PREFIX)]
+    slurm = [job for job in named if job.startswith(SLURM)]
     events = workloads.events_named(ledger.connection, [(f"{job}@", f"{job}A") for job in slurm])
-    others = workloads.ask_events(ledger.connection, {job: -1 for job in named if not job.startswith(_PREFIX)})
+    others = workloads.ask_events(ledger.connection, {job: -1 for job in named if not job.startswith(SLURM)})
     found: dict[tuple[str, int], set[int]] = defaultdict(set)
     began: dict[str, int] = {}
     for event in (*events, *others):
         if event.state == State.RUNNING:
             began.setdefault(event.workload, event.at_us)
         elif event.state in ENDED and event.workload in began:
-            job = event.workload.partition("@")[0] if event.workload.startswith(_PREFIX) else event.workload
+            job = event.workload.partition("@")[0] if event.workload.startswith(SLURM) else event.workload
             since_us = began.pop(event.workload)
             found[job, event.at_us - since_us].add(since_us)
     return {key: sorted(starts) for key, starts in found.items()}
@@ -177,26 +176,26 @@ def _runs(transitions: Sequence[Transition]) -> list[_Run]:
 
 def _clusters(ledger: Ledger) -> Iterator[str]:
     """The clusters of which the ledger knows jobs, from name to next name by the index; empty for none."""
-    after = _PREFIX
+    after = SLURM
     for _ in range(_MOST_CLUSTERS):
         name = workloads.name_after(ledger.connection, after)
-        if isinstance(name, Missing) or not name.startswith(_PREFIX):
+        if isinstance(name, Missing) or not name.startswith(SLURM):
             return
         cluster = _cluster(name)
         yield cluster
-        after = f"{_PREFIX}{cluster}/~" if cluster else _AFTER_NUMBERS
+        after = f"{SLURM}{cluster}/~" if cluster else _AFTER_NUMBERS
 
 
 def _cluster(workload: str) -> str:
     """The cluster of a run of Slurm; empty for none."""
-    return workload.removeprefix(_PREFIX).partition("@")[0].rpartition("/")[0]
+    return workload.removeprefix(SLURM).partition("@")[0].rpartition("/")[0]
 
 
 def _of_cluster(workload: str, cluster: str) -> str:
     """What the same run is called as of another cluster."""
-    job, at, start = workload.removeprefix(_PREFIX).partition("@")
+    job, at, start = workload.removeprefix(SLURM).partition("@")
     number = job.rpartition("/")[2]
-    return f"{_PREFIX}{cluster}/{number}{at}{start}" if cluster else f"{_PREFIX}{number}{at}{start}"
+    return f"{SLURM}{cluster}/{number}{at}{start}" if cluster else f"{SLURM}{number}{at}{start}"
 
 
 def _said(cluster: str) -> str:

@@ -16,13 +16,11 @@ from gpuledger.ledger import workloads
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.lifecycles import holdings
 from gpuledger.model.durations import count, several
-from gpuledger.model.lifecycle import ENDED, History, State, Transition
+from gpuledger.model.lifecycle import ENDED, SLURM, History, State, Transition
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US, iso
 from gpuledger.model.problem import Problem
 from gpuledger.model.workload_rows import WorkloadEvent
-
-_SLURM = "slurm:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ def without_overlapping(ledger: Ledger, history: History, *, path: str) -> Histo
     """The history without runs that overlap a known run of their workload; its problems say how many and of whom."""
     by_workload: dict[str, list[Transition]] = {}
     for each in history.transitions:
-        if not each.workload.startswith(_SLURM):
+        if not each.workload.startswith(SLURM):
             by_workload.setdefault(each.workload, []).append(each)
     known_names = workloads.last_sequences(ledger.connection, by_workload) if by_workload else {}
     new = _begun_unknown(ledger, {name: _runs(by_workload[name]) for name in known_names})

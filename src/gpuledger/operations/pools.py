@@ -31,12 +31,12 @@ class Pools:
 
     Args:
         ledger: what the agents of the machines saw is read from here.
-        policy: whose rules; Missing where no policy is in force.
+        policy: whose rules.
     """
 
-    def __init__(self, ledger: Ledger, policy: Policy | Missing) -> None:
+    def __init__(self, ledger: Ledger, policy: Policy) -> None:
         self._ledger = ledger
-        self._policy = Policy(effective_from_us=0) if isinstance(policy, Missing) else policy
+        self._policy = policy
 
     def refusals(self, life: Life, event: WorkloadEvent, placements: Mapping[str, Placement]) -> Iterable[Refused]:
         """Why an event that is about to join a life breaks the rules of its pool; empty where it does not."""

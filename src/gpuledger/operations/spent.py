@@ -15,6 +15,7 @@ from gpuledger.ledger import holders, workloads
 from gpuledger.ledger.news import News
 from gpuledger.ledger.reserved import reading
 from gpuledger.ledger.store import Ledger
+from gpuledger.metering.lifecycles import MISSED_BEATS, is_hour_over
 from gpuledger.metering.open_time import Run, runs, seconds
 from gpuledger.metering.records import closed_until
 from gpuledger.model.meters import GPU_RESERVED
@@ -23,7 +24,6 @@ from gpuledger.model.moments import HOUR_US, hour_floor
 from gpuledger.model.quotas import HOLD_US, Bound, Scope
 from gpuledger.model.reserved import factor, meters_of
 from gpuledger.model.workload_rows import PlacementRow, WorkloadEvent
-from gpuledger.operations.blind_reserved import MISSED_BEATS, is_hour_over
 from gpuledger.operations.in_force import InForce
 from gpuledger.operations.judging import MOST_AHEAD_US
 from gpuledger.operations.usage_reserved import reserved_amounts

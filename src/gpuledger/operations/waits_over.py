@@ -15,10 +15,9 @@ from dataclasses import replace
 from gpuledger.ledger import workloads
 from gpuledger.ledger.store import Ledger
 from gpuledger.metering.waits import STARTED_AS_RUN, is_start_as_run
-from gpuledger.model.lifecycle import State, Transition
+from gpuledger.model.lifecycle import SLURM, State, Transition
 from gpuledger.model.moments import iso
 
-_PREFIX = "slurm:"
 _TASKS = "_[*]"
 """What ends the name of the tasks of an array that wait."""
 
@@ -56,7 +55,7 @@ def _starts(transitions: Sequence[Transition]) -> dict[str, list[Transition]]:
     """The starts of runs by what their job, and its array, are called while they wait."""
     found: dict[str, list[Transition]] = defaultdict(list)
     for each in transitions:
-        if each.state is State.RUNNING and each.workload.startswith(_PREFIX) and "@" in each.workload:
+        if each.state is State.RUNNING and each.workload.startswith(SLURM) and "@" in each.workload:
             for name in _names(each.workload.partition("@")[0]):
                 found[name].append(each)
     return found
@@ -72,7 +71,7 @@ def _names(job: str) -> Iterator[str]:
 
 def _known_run(ledger: Ledger, waits: Transition) -> Transition | None:
     """The first run of a job that the ledger knows to have begun since the job was last seen to wait."""
-    if not waits.workload.startswith(_PREFIX) or waits.workload.endswith(_TASKS):
+    if not waits.workload.startswith(SLURM) or waits.workload.endswith(_TASKS):
         return None
     events = workloads.events_named(ledger.connection, [(f"{waits.workload}@", f"{waits.workload}A")])
     starts = [each.at_us for each in events if each.state == State.RUNNING and each.at_us >= waits.at_us]

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
-from gpuledger.ledger import workloads
 from gpuledger.ledger.archived import archived_until
 from gpuledger.ledger.engine import others_wrote, own_changes
 from gpuledger.ledger.store import Ledger
 from gpuledger.model.identity import IdentityText
-from gpuledger.model.missing import Missing
 from gpuledger.model.rows import Row
+from gpuledger.operations.in_force import InForce
 from gpuledger.operations.lives import Life
 from gpuledger.operations.occupancy import Occupancy
 from gpuledger.operations.pools import Pools
-from gpuledger.operations.usage import policies
 
 _REMEMBERED = 20_000
 """Workloads and texts beyond which all are let go: a bound, not a tuning."""
@@ -35,11 +33,11 @@ class Memory:
         self.occupancy = Occupancy(ledger)
         self.lives: dict[str, Life] = {}
         self.texts: dict[str, IdentityText] = {}
-        self.version = -1
+        self._in_force = InForce(ledger)
         self._knows_policy = False
         self._archived_us = -1
-        self._teams: list[tuple[int, frozenset[str]]] = []
-        self._pools: list[tuple[int, Pools]] = []
+        self._teams = frozenset[str]()
+        self._pools = Pools(ledger, self._in_force.policy)
 
     def catch_up(self) -> None:
         """Drop what may have changed; in the transaction, so that it holds until its rows are written."""
@@ -72,27 +70,19 @@ class Memory:
 
     def teams_in_force(self, now_us: int) -> frozenset[str]:
         """The teams that the policy in force lists; empty where it lists none, or there is no policy."""
-        self._read_policies(now_us)
-        in_force = [teams for effective_from_us, teams in self._teams if effective_from_us <= now_us]
-        return in_force[-1] if in_force else frozenset()
+        self._look_at_policy(now_us)
+        return self._teams
 
     def pools_in_force(self, now_us: int) -> Pools:
         """The rules of pools in the policy in force."""
-        self._read_policies(now_us)
-        in_force = [pools for effective_from_us, pools in self._pools if effective_from_us <= now_us]
-        return in_force[-1] if in_force else Pools(self._ledger, Missing("no policy is in force"))
+        self._look_at_policy(now_us)
+        return self._pools
 
-    def _read_policies(self, now_us: int) -> None:
-        if self._knows_policy:
-            return
-        version = workloads.newest_policy(self._ledger.connection)
-        self._knows_policy = version == self.version
-        if not self._knows_policy:
-            found = policies(self._ledger, now_us=now_us)
-            self._knows_policy = len(found) == version  # else one is applied by a clock ahead of this: ask again
-            self.version = version if self._knows_policy else -1
-            self._teams = [(effective_from_us, policy.teams) for effective_from_us, policy in found]
-            self._pools = [(effective_from_us, Pools(self._ledger, policy)) for effective_from_us, policy in found]
+    def _look_at_policy(self, now_us: int) -> None:
+        if self._in_force.look(now_us, is_newest_known=self._knows_policy):
+            self._teams = self._in_force.policy.teams
+            self._pools = Pools(self._ledger, self._in_force.policy)
+        self._knows_policy = True
 
 
 _MEMORIES: WeakKeyDictionary[Ledger, Memory] = WeakKeyDictionary()

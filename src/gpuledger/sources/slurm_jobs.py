@@ -14,7 +14,7 @@ from datetime import tzinfo
 from fractions import Fraction
 
 from gpuledger.errors import BadInput, Misconfigured
-from gpuledger.model.lifecycle import CPU, MOST_DEVICES, History, Placement, State, Transition
+from gpuledger.model.lifecycle import CPU, MOST_DEVICES, SLURM, History, Placement, State, Transition
 from gpuledger.model.missing import Missing
 from gpuledger.model.moments import SECOND_US, iso
 from gpuledger.model.problem import Problem
@@ -362,7 +362,7 @@ class _Builder:
         # the tasks of an array that wait are one row, and fewer in each later dump
         array, bracket, _ = row.job.partition("_[")
         job = f"{array}_[*]" if bracket else row.job
-        return f"slurm:{cluster}/{job}" if cluster else f"slurm:{job}"
+        return f"{SLURM}{cluster}/{job}" if cluster else f"{SLURM}{job}"
 
     def _told_by(self, row: SlurmRow) -> str:
         cluster = row.cluster or self._cluster
